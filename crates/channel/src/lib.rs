@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   channel   Channel::pair(): messages and bytes; blocking, non-blocking and with a deadline; copied or in place
-//!   wait      spin, then timed yields, then sleep; budgets learnt at run time
+//!   wait      spin, then timed yields; budgets learnt at run time
+//!   waiter    arm, look again, sleep, settle: for whoever sleeps beside shared memory
 //!   ring      one direction: frames {length, kind, band, flags, control} in a bounded byte ring
 //!   copy      copies that survive a wrong pointer
 //!   lock      writer and reader locks that survive the death of their owner
@@ -44,6 +45,7 @@ pub mod sync;
 pub mod sys;
 #[cfg(not(loom))]
 pub mod wait;
+pub mod waiter;
 mod zeroed;
 
 #[cfg(not(loom))]

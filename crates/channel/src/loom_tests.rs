@@ -22,6 +22,8 @@ use loom::thread;
 use crate::lock::Owner;
 use crate::ring::{Data, Meta, Ring, RingState};
 use crate::sync::AtomicU64;
+use crate::waiter::Fault;
+use crate::waiter::models::plant;
 
 const ME: Owner = Owner::from_bits(1);
 
@@ -75,13 +77,17 @@ impl Bell {
         self.1.notify_all();
     }
 
-    /// poll(2), then read(2). Who never returns is a deadlock, which loom reports.
-    fn sleep(&self) {
+    /// poll(2). Who never returns is a deadlock, which loom reports.
+    fn wait(&self) {
         let mut rung = self.0.lock().unwrap();
         while !*rung {
             rung = self.1.wait(rung).unwrap();
         }
-        *rung = false;
+    }
+
+    /// read(2), before which somebody else may have taken the ring.
+    fn take(&self) -> bool {
+        std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
@@ -91,6 +97,16 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.preemption_bound.get_or_insert(preemptions);
     builder.max_branches = 10_000;
     builder.check(model);
+}
+
+/// The same with a fault of the [`waiter`](crate::waiter)'s, or none.
+fn with(
+    fault: impl Into<Option<Fault>>,
+    preemptions: usize,
+    model: impl Fn() + Sync + Send + 'static,
+) {
+    plant(fault.into());
+    explore(preemptions, model);
 }
 
 /// Frames arrive whole and in order, over the end of the ring, with a producer that has to wait for room.

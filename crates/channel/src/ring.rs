@@ -27,6 +27,7 @@ use core::mem::offset_of;
 use crate::lock::Lock;
 use crate::shm::SharedSafe;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::waiter::Sleepers;
 
 /// A position in the stream of frames, in bytes; offset in the ring is `pos & (capacity - 1)`. Never wraps in practice.
 pub type Pos = u64;
@@ -96,12 +97,10 @@ pub struct ConsumerLine {
 #[derive(SharedSafe)]
 #[repr(C, align(128))]
 pub struct SleepLine {
-    /// "Ring me when there is something to read"; cleared by the ringer.
-    pub reader_armed: AtomicU32,
-    pub readers_asleep: AtomicU32,
-    /// "Ring me when there is room"; cleared by the ringer.
-    pub writer_armed: AtomicU32,
-    pub writers_asleep: AtomicU32,
+    /// Who wants to be rung when there is something to read.
+    pub readers: Sleepers,
+    /// Who wants to be rung when there is room.
+    pub writers: Sleepers,
     /// Special frames ever put in, each counted before it is visible.
     pub specials: AtomicU32,
     /// Special frames ever taken out.
@@ -207,10 +206,10 @@ impl<'a> Ring<'a> {
             &s.specials,
             &s.specials_taken,
             &s.low_water,
-            &s.reader_armed,
-            &s.readers_asleep,
-            &s.writer_armed,
-            &s.writers_asleep,
+            &s.readers.armed,
+            &s.readers.asleep,
+            &s.writers.armed,
+            &s.writers.asleep,
         ] {
             word.store(0, Ordering::Relaxed);
         }

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use headwater_channel::waiter;
 pub use headwater_host::reclaim::{Entered, enter as entered};
 use headwater_host::sync::Ordering;
 use headwater_host::thread_end::ThreadEnd;
@@ -172,7 +173,11 @@ pub fn unwound_to(target: usize) {
         while let Some(held) = PINS.with(last) {
             let Some(c) = held.conn else { continue };
             if let Some((sleep, v)) = held.sleep {
-                stop(c, &v, sleep);
+                let disarm = || stop(c, &v, sleep);
+                let settle = || {
+                    switch::settle(c, &v);
+                };
+                waiter::abandon(disarm, settle);
             }
             take_back(c);
         }

@@ -5,9 +5,8 @@
 
 use core::time::Duration;
 
-use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
-use headwater_host::sync::{Ordering, fence};
+use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::Handle;
 use libc::{
@@ -17,6 +16,7 @@ use libc::{
 
 use crate::buffers::Buffers;
 use crate::conn::{self, Conn};
+use crate::pins::Sleep;
 use crate::recv::{self, Step};
 use crate::segment::{CLOSING, PIN, Tx, View};
 use crate::{guard, keeper, life, look, pins, send, switch};
@@ -182,8 +182,7 @@ fn may_pin(v: &View<'_>, events: impl FnOnce() -> i16) -> bool {
 /// Is the peer asleep in a call of ours, so that a ring of its bell is heard?
 fn sleeps(v: &View<'_>) -> bool {
     let (reads, writes) = (&v.out().ring.sleep, &v.inn().ring.sleep);
-    reads.readers_asleep.load(Ordering::SeqCst) > 0
-        || writes.writers_asleep.load(Ordering::SeqCst) > 0
+    reads.readers.any() || writes.writers.any()
 }
 
 /// Has the peer taken back what was unread? It has little time for that.
@@ -384,15 +383,10 @@ fn wait(
         // Is its other direction closed too?
         p[2].fd = pair;
     }
-    v.in_ring().reader_sleeps();
-    fence(Ordering::SeqCst);
-    if !(down.wants() && switch::readable(v)) {
-        let _ = sys::ppoll(&mut p, Some(SLICE));
-    }
-    switch::stop_reading(v);
-    if bell::take(v.own_bell()) {
-        switch::settle(c, v);
-    }
+    let may_go_on = || down.wants() && switch::readable(v);
+    let _ = switch::sleep(c, v, Sleep::Reading, may_go_on, || {
+        sys::ppoll(&mut p, Some(SLICE)).map(drop)
+    });
     if p[0].revents != 0 {
         c.look_now.store(1, Ordering::Relaxed);
     }

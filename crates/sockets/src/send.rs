@@ -1,5 +1,7 @@
 //! Sending. [`send`] is what write(2), writev(2), send(2), sendto(2), sendmsg(2) and sendfile(2) come down to.
 
+use std::cell::Cell;
+
 use headwater_channel::ring::{Corrupt, Meta, Ring};
 use headwater_channel::wait::Outcome;
 use headwater_host::counters::{self, Counter, Reason};
@@ -573,16 +575,17 @@ fn wait(
         return Ok(());
     }
     switch::begin_stall(c, v);
-    pins::fall_asleep(v, Sleep::Writing);
-    if is_low() || moved() {
-        pins::wake_up(c, v, Sleep::Writing);
+    let has_slept = Cell::new(false);
+    let may_go_on = || is_low() || moved();
+    let result = switch::sleep(c, v, Sleep::Writing, may_go_on, || {
+        has_slept.set(true);
+        let patience = sys::now() + switch::STALL;
+        let bound = deadline.map_or(patience, |d| d.min(patience));
+        recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing)
+    });
+    if !has_slept.get() {
         return Ok(());
     }
-    let patience = sys::now() + switch::STALL;
-    let bound = deadline.map_or(patience, |d| d.min(patience));
-    let result = recv::sleep(c, v, libc::POLLRDHUP, Some(bound), &c.writing);
-    pins::wake_up(c, v, Sleep::Writing);
-    switch::wake(c, v, || is_low() || moved());
     if c.look_now.load(Ordering::Relaxed) != 0 {
         look::peer_gone(c);
     }

@@ -29,7 +29,7 @@ pub use pin::{
     behind_pin, follow_withdrawn, is_pinned, is_readable_behind_pin, lift_pin, lower_pin, pin,
     pin_if_empty, take_pin_back_at_end, take_pin_back_if_shut, unpin,
 };
-pub use sleepers::{settle, stop_reading, stop_writing, wake};
+pub use sleepers::{settle, sleep, stop_reading, stop_writing};
 pub use withdraw::{
     finish_withdrawal, help_withdraw, must_withdraw, withdraw, withdraw_by, withdraw_to,
 };
@@ -243,7 +243,7 @@ pub fn ring_writer(v: &View<'_>) {
 /// Each change of `te` concerns siblings who sleep on the other criterion.
 fn wake_own_writers(v: &View<'_>) {
     fence(Ordering::SeqCst);
-    if v.out().ring.sleep.writers_asleep.load(Ordering::Relaxed) > 0 {
+    if v.out().ring.sleep.writers.any() {
         bell::ring(v.own_bell());
     }
 }

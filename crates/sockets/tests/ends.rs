@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use common::calls::{self, Socket};
 use common::stream::Stream;
 use common::world::{Child, End, Stage, leave, load, run_workers, shared, soon};
+use headwater_channel::bell;
 use headwater_host::board::State;
 use headwater_host::counters::{self, Counter};
 use headwater_host::image::Image;
 use headwater_sockets::record::Takeover;
 use headwater_sockets::segment::Tx;
-use headwater_sockets::{boards, lend, takeover};
+use headwater_sockets::{boards, lend, pins, takeover};
 
 const STREAM: Stream = Stream { seed: 11 };
 /// Less than the ring holds, and more than a kernel with small buffers does.
@@ -57,6 +58,11 @@ fn what_the_ring_holds_is_read_however_its_sender_goes() {
 #[test]
 fn who_sleeps_hears_of_every_fork_that_makes_its_end_a_shared_one() {
     assert!(run_workers("forks", 1, &[]));
+}
+
+#[test]
+fn a_ring_that_a_call_has_taken_reaches_others_though_the_call_is_left_for_good() {
+    assert!(run_workers("leaves", 1, &[]));
 }
 
 #[test]
@@ -211,7 +217,7 @@ fn sleep(world: &World) {
     world.stage.wait(2);
     let v = socket.view().expect("carried");
     let reader = std::thread::spawn(move || socket.read(&mut [0]));
-    let asleep = || v.inn().ring.sleep.readers_asleep.load(Ordering::Relaxed) > 0;
+    let asleep = || v.inn().ring.sleep.readers.any();
     wait_until("asleep", asleep);
     world.stage.reached(3);
     world.stage.wait(4);
@@ -221,6 +227,51 @@ fn sleep(world: &World) {
     });
     world.stage.reached(5);
     assert_eq!(reader.join().expect("the reader"), Ok(1));
+    leave(0);
+}
+
+#[test]
+#[ignore = "started by the test above"]
+fn leaves() {
+    if common::world::share().is_none() {
+        return;
+    }
+    load();
+    let world: &'static World = shared();
+    let mut sender = Child::run(|| {
+        let (listener, port) = calls::listen(false, 0);
+        world.port.store(port as u32, Ordering::Relaxed);
+        world.stage.reached(1);
+        let socket = calls::accept(listener);
+        calls::talk(socket, false);
+        socket.switch();
+        world.stage.wait(2);
+        socket.write_all(b".").expect("what both wait for");
+        world.stage.wait(3);
+        leave(0);
+    });
+    let mut leaver = Child::run(|| leave_with_a_ring(world));
+    assert_eq!(leaver.wait(soon()), Some(End::Exit(0)));
+    assert_eq!(sender.wait(soon()), Some(End::Exit(0)));
+}
+
+/// As if a handler's siglongjmp(3) left a call between the ring that it took and those that it was for, too.
+fn leave_with_a_ring(world: &World) {
+    world.stage.wait(1);
+    let port = world.port.load(Ordering::Relaxed) as u16;
+    let socket = calls::connect(false, port, 0);
+    calls::talk(socket, true);
+    let (c, v) = socket.conn().zip(socket.view()).expect("carried");
+    v.in_ring().reader_sleeps();
+    let here = 0u8;
+    assert!(pins::pin(c, &v, (&raw const here).addr()).is_some());
+    pins::fall_asleep(&v, pins::Sleep::Reading);
+    bell::take(v.own_bell());
+    world.stage.reached(2);
+    wait_until("rung", || bell::take(v.own_bell()));
+    pins::unwound_to(usize::MAX);
+    assert!(bell::take(v.own_bell()), "the other one was not rung for");
+    world.stage.reached(3);
     leave(0);
 }
 

@@ -256,7 +256,7 @@ fn wait_for_a_caller(socket: Socket, asleep: bool) {
         let c = socket.conn().expect("looked after");
         match socket.view() {
             None => c.record().is_busy(),
-            Some(v) if asleep => v.inn().ring.sleep.readers_asleep.load(Ordering::Relaxed) > 0,
+            Some(v) if asleep => v.inn().ring.sleep.readers.any(),
             Some(_) => c.pins.load(Ordering::Relaxed) > 0,
         }
     };

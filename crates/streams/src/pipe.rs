@@ -151,8 +151,8 @@ impl Pipe {
         let quiet = header.rings.iter().all(|ring| {
             let sleep = &ring.sleep;
             ring.writer.lock.owner().bits() | ring.reader.lock.owner().bits() == 0
-                && sleep.readers_asleep.load(Ordering::Acquire) == 0
-                && sleep.writers_asleep.load(Ordering::Acquire) == 0
+                && !sleep.readers.any()
+                && !sleep.writers.any()
         });
         let idle = left && quiet && self.heads_gone();
         if idle {

@@ -36,12 +36,12 @@ fn send_until_full(a: &Channel, message: &[u8]) -> usize {
 
 /// Sleepers of the other end that wait for `end` to work.
 fn sleepers(end: &Channel, work: Work) -> u32 {
-    let sleep = match work {
+    let sleepers = match work {
         // Writers of the peer sleep on the ring that `end` reads.
-        Work::Sending => &end.incoming().state.sleep.writers_asleep,
-        Work::Receiving => &end.outgoing().state.sleep.readers_asleep,
+        Work::Sending => end.incoming().writers(),
+        Work::Receiving => end.outgoing().readers(),
     };
-    sleep.load(Ordering::Relaxed)
+    sleepers.asleep.load(Ordering::Relaxed)
 }
 
 /// Waits for an event that must come.

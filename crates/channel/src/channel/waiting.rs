@@ -1,15 +1,15 @@
 //! Waiting for data or room: spin and yield as far as it pays, then sleep on {bell, shadow}.
 //!
-//! The order that loses no wake-up: arm, fence, look again, sleep ([`crate::ring::Ring::reader_sleeps`]). Who takes a ring
-//! of the bell holds the *hand-off*: it goes on to the other sleepers of this end when the work is done, or before the next
-//! sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a hand-off.
+//! Who takes a ring of the bell holds the *hand-off*: it goes on to the other sleepers of this end when the work is done, or before the
+//! next sleep. Ends that several processes share sleep in slices, since a kill can swallow a ring or a hand-off.
 
 use core::time::Duration;
 use std::time::Instant;
 
 use super::error::Stop;
 use super::{Channel, Patience};
-use crate::wait::Outcome;
+use crate::wait::{Learner, Outcome};
+use crate::waiter::{self, Place};
 use crate::{bell, sys};
 
 /// What a call waits for.
@@ -30,11 +30,11 @@ const SLICE: u64 = Duration::from_millis(500).as_nanos() as u64;
 
 impl Channel {
     /// Waits until it is worth looking again. The condition need not hold afterwards.
-    pub(super) fn wait(
-        &self,
+    pub(super) fn wait<'a>(
+        &'a self,
         want: Want,
         patience: Patience,
-        hand_off: &mut HandOff<'_>,
+        hand_off: &mut HandOff<'a>,
     ) -> Result<(), Stop> {
         let left = match patience {
             Patience::Now => return Err(Stop::WouldBlock),
@@ -55,58 +55,24 @@ impl Channel {
             // The ring was for another thread: let it come first, or we take it again at once.
             sys::sched_yield();
         }
-        match want {
-            Want::Data => self.incoming().reader_sleeps(),
-            Want::Room(_) => self.outgoing().writer_sleeps(),
-        }
-        let result = if self.holds(want) || self.is_over(want) {
-            Ok(())
-        } else {
-            self.sleep(want, left, hand_off)
-        };
-        match want {
-            Want::Data => self.incoming().reader_wakes(),
-            Want::Room(_) => self.outgoing().writer_wakes(),
-        }
-        result
+        waiter::sleep(&mut AtBell {
+            channel: self,
+            want,
+            left,
+            rung: false,
+            hand_off,
+        })
     }
 
     fn spin_for(&self, want: Want) -> Outcome {
-        let learner = match want {
-            Want::Data => &self.reading,
-            Want::Room(_) => &self.writing,
-        };
-        learner.wait(|| self.peer_cpu(), || self.holds(want))
+        let holds = || self.holds(want);
+        self.learner(want).wait(|| self.peer_cpu(), holds)
     }
 
-    fn sleep(&self, want: Want, left: Option<u64>, hand_off: &mut HandOff<'_>) -> Result<(), Stop> {
-        let bell = libc::pollfd {
-            fd: self.own_bell(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut fds = [bell, self.poll_shadow(matches!(want, Want::Data))];
-        let timeout = match left {
-            left if self.is_shared() => Some(left.map_or(SLICE, |left| left.min(SLICE))),
-            left => left,
-        };
-        let start = sys::now();
-        let slept = sys::ppoll(&mut fds, timeout);
+    fn learner(&self, want: Want) -> &Learner {
         match want {
-            Want::Data => self.reading.slept(sys::now() - start),
-            Want::Room(_) => self.writing.slept(sys::now() - start),
-        }
-        match slept {
-            Ok(_) => {
-                if fds[0].revents != 0 && bell::take(self.own_bell()) {
-                    hand_off.held = true;
-                }
-                self.note_shadow(fds[1].revents);
-                Ok(())
-            }
-            Err(libc::EINTR) => Err(Stop::Interrupted),
-            // Out of kernel memory: look again, and sleep then.
-            Err(_) => Ok(()),
+            Want::Data => &self.reading,
+            Want::Room(_) => &self.writing,
         }
     }
 
@@ -133,6 +99,77 @@ impl Channel {
             bell::ring(self.own_bell());
         }
         readers || writers
+    }
+}
+
+/// A thread asleep at the bell and the shadow.
+struct AtBell<'a, 'b> {
+    channel: &'a Channel,
+    want: Want,
+    left: Option<u64>,
+    rung: bool,
+    hand_off: &'b mut HandOff<'a>,
+}
+
+impl Place for AtBell<'_, '_> {
+    type Slept = Result<(), Stop>;
+
+    fn arm(&mut self) {
+        match self.want {
+            Want::Data => self.channel.incoming().readers().enter(),
+            Want::Room(_) => self.channel.outgoing().writers().enter(),
+        }
+    }
+
+    fn look(&mut self) -> Option<Result<(), Stop>> {
+        let found = self.channel.holds(self.want) || self.channel.is_over(self.want);
+        found.then_some(Ok(()))
+    }
+
+    fn sleep(&mut self) -> Result<(), Stop> {
+        let channel = self.channel;
+        let bell = libc::pollfd {
+            fd: channel.own_bell(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut fds = [bell, channel.poll_shadow(matches!(self.want, Want::Data))];
+        let timeout = match self.left {
+            left if channel.is_shared() => Some(left.map_or(SLICE, |left| left.min(SLICE))),
+            left => left,
+        };
+        let start = sys::now();
+        let slept = sys::ppoll(&mut fds, timeout);
+        channel.learner(self.want).slept(sys::now() - start);
+        match slept {
+            Ok(_) => {
+                self.rung = fds[0].revents != 0;
+                channel.note_shadow(fds[1].revents);
+                Ok(())
+            }
+            Err(libc::EINTR) => Err(Stop::Interrupted),
+            // Out of kernel memory: look again, and sleep then.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn disarm(&mut self) {
+        let another = match self.want {
+            Want::Data => self.channel.incoming().reader_wakes(),
+            Want::Room(_) => self.channel.outgoing().writer_wakes(),
+        };
+        if another {
+            bell::ring(self.channel.own_bell());
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        self.rung && bell::take(self.channel.own_bell())
+    }
+
+    fn settle(&mut self) -> bool {
+        self.hand_off.held = true;
+        false
     }
 }
 

@@ -1,19 +1,45 @@
 //! A special frame overtakes a plain one, and who waits for it alone is woken.
 
 use super::*;
-use crate::lock::Lock;
+use crate::waiter::{self, Fault, Place, Sleepers};
 
-/// What is left out.
-#[derive(Clone, Copy, PartialEq)]
-enum Without {
-    Nothing,
-    SleeperFence,
-    SecondLook,
-    WakerFence,
+/// The only sleeper of its kind, until `look` finds something.
+struct Alone<'a, L> {
+    sleepers: &'a Sleepers,
+    bell: &'a Bell,
+    look: L,
+}
+
+impl<L: Fn() -> bool> Place for Alone<'_, L> {
+    type Slept = ();
+
+    fn arm(&mut self) {
+        self.sleepers.enter();
+    }
+
+    fn look(&mut self) -> Option<()> {
+        (self.look)().then_some(())
+    }
+
+    fn sleep(&mut self) {
+        self.bell.wait();
+    }
+
+    fn disarm(&mut self) {
+        assert!(!self.sleepers.leave(&self.look));
+    }
+
+    fn take(&mut self) -> bool {
+        self.bell.take()
+    }
+
+    fn settle(&mut self) -> bool {
+        self.sleepers.settle(&self.look)
+    }
 }
 
 impl Shared {
-    fn publish_as(&self, value: u64, special: bool, without: Without) {
+    fn publish_as(&self, value: u64, special: bool, fence: bool) {
         let lock = &self.state.writer.lock;
         lock.lock(ME, |_| false);
         let bytes = value.to_le_bytes();
@@ -22,7 +48,10 @@ impl Shared {
             false => self.ring().push_message(&[], &bytes, Meta::default()),
         };
         assert_eq!(sent, Ok(true));
-        release(lock, without);
+        match fence {
+            false => lock.unlock(),
+            true => lock.unlock_fenced(),
+        }
         if self.ring().wakes_reader() {
             self.bell.ring();
         }
@@ -47,42 +76,32 @@ impl Shared {
     }
 
     /// Waits for a special frame, whatever else there is to read.
-    fn receive_special(&self, without: Without) -> u64 {
+    fn receive_special(&self) -> u64 {
         let ring = self.ring();
         loop {
             if let Some(value) = self.take_special() {
                 return value;
             }
-            match without {
-                Without::SleeperFence => ring.reader_arms_unfenced(),
-                _ => ring.reader_sleeps(),
-            }
-            if without == Without::SecondLook || !ring.has_special() {
-                self.bell.sleep();
-            }
-            ring.reader_wakes();
+            waiter::sleep(&mut Alone {
+                sleepers: ring.readers(),
+                bell: &self.bell,
+                look: || ring.has_special(),
+            });
         }
     }
 }
 
-fn release(lock: &Lock, without: Without) {
-    match without {
-        Without::WakerFence => lock.unlock(),
-        _ => lock.unlock_fenced(),
-    }
-}
-
-fn waiting_for_a_special_frame(without: Without) {
-    explore(6, move || {
+fn waiting_for_a_special_frame(fault: Option<Fault>, fence: bool) {
+    with(fault, 6, move || {
         let shared = Shared::new(128);
         let producer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                shared.publish_as(1, false, without);
-                shared.publish_as(2, true, without);
+                shared.publish_as(1, false, fence);
+                shared.publish_as(2, true, fence);
             })
         };
-        assert_eq!(shared.receive_special(without), 2);
+        assert_eq!(shared.receive_special(), 2);
         assert_eq!(shared.pop(), Some(1), "published before");
         producer.join().unwrap();
         assert!(shared.ring().is_empty() && shared.ring().specials() == 0);
@@ -92,25 +111,25 @@ fn waiting_for_a_special_frame(without: Without) {
 
 #[test]
 fn who_waits_for_a_special_frame_is_woken() {
-    waiting_for_a_special_frame(Without::Nothing);
+    waiting_for_a_special_frame(None, true);
 }
 
 #[test]
 #[should_panic = "deadlock"]
 fn not_for_a_special_frame_without_the_fence_behind_arming() {
-    waiting_for_a_special_frame(Without::SleeperFence);
+    waiting_for_a_special_frame(Some(Fault::NoFence), true);
 }
 
 #[test]
 #[should_panic = "deadlock"]
 fn not_for_a_special_frame_without_the_second_look() {
-    waiting_for_a_special_frame(Without::SecondLook);
+    waiting_for_a_special_frame(Some(Fault::NoSecondLook), true);
 }
 
 #[test]
 #[should_panic = "deadlock"]
 fn not_for_a_special_frame_without_the_fence_behind_publishing() {
-    waiting_for_a_special_frame(Without::WakerFence);
+    waiting_for_a_special_frame(None, false);
 }
 
 /// Special frames are taken out of the midst while the producer goes on over the end of the ring.
@@ -119,8 +138,8 @@ fn tombstones_are_skipped_beside_a_working_producer() {
     explore(4, || {
         let shared = Shared::new(128);
         shared.ring().begin_at(88);
-        shared.publish_as(1, false, Without::Nothing);
-        shared.publish_as(2, true, Without::Nothing);
+        shared.publish_as(1, false, true);
+        shared.publish_as(2, true, true);
         let producer = {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -155,8 +174,8 @@ fn a_special_frame_is_counted_before_it_and_what_follows_is_seen() {
         let producer = {
             let shared = shared.clone();
             thread::spawn(move || {
-                shared.publish_as(1, true, Without::Nothing);
-                shared.publish_as(2, false, Without::Nothing);
+                shared.publish_as(1, true, true);
+                shared.publish_as(2, false, true);
             })
         };
         let mut seen = 0;
@@ -179,9 +198,9 @@ fn a_writer_at_the_low_water_mark_is_woken_though_a_tombstone_was_in_the_way() {
         let shared = Shared::new(128);
         let ring = shared.ring();
         ring.set_low_water(LOW);
-        shared.publish_as(1, false, Without::Nothing);
-        shared.publish_as(2, true, Without::Nothing);
-        shared.publish_as(3, false, Without::Nothing);
+        shared.publish_as(1, false, true);
+        shared.publish_as(2, true, true);
+        shared.publish_as(3, false, true);
         let reader = {
             let shared = shared.clone();
             thread::spawn(move || {
@@ -196,11 +215,11 @@ fn a_writer_at_the_low_water_mark_is_woken_though_a_tombstone_was_in_the_way() {
             })
         };
         while !ring.may_send(16, LIMIT, LOW) {
-            ring.writer_sleeps();
-            if ring.is_full_hint(LIMIT, LOW) {
-                shared.bell.sleep();
-            }
-            ring.writer_wakes();
+            waiter::sleep(&mut Alone {
+                sleepers: ring.writers(),
+                bell: &shared.bell,
+                look: || !ring.is_full_hint(LIMIT, LOW),
+            });
         }
         assert!(ring.fill() <= LOW as u64);
         reader.join().unwrap();

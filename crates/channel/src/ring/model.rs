@@ -1,7 +1,6 @@
 //! What loom's models need beside the ring itself: construction, and calls with something left out.
 
 use super::*;
-use crate::sync::fence;
 
 impl Default for RingState {
     fn default() -> RingState {
@@ -30,10 +29,8 @@ impl Default for RingState {
                 reserved: flag(),
             },
             sleep: SleepLine {
-                reader_armed: flag(),
-                readers_asleep: flag(),
-                writer_armed: flag(),
-                writers_asleep: flag(),
+                readers: Sleepers::default(),
+                writers: Sleepers::default(),
                 specials: flag(),
                 specials_taken: flag(),
                 low_water: flag(),
@@ -69,27 +66,5 @@ impl Ring<'_> {
     /// As a consumer leaves it that died before it counted what it took.
     pub fn spoil_count(&self) {
         self.state.reader.bytes.store(1000, Ordering::Relaxed);
-    }
-
-    /// [`reader_sleeps`](Ring::reader_sleeps) without its fence.
-    pub fn reader_arms_unfenced(&self) {
-        let s = &self.state.sleep;
-        s.readers_asleep.fetch_add(1, Ordering::Relaxed);
-        s.reader_armed.swap(1, Ordering::Release);
-    }
-
-    /// [`reader_sleeps`](Ring::reader_sleeps) with a plain store.
-    pub fn reader_arms_by_store(&self) {
-        let s = &self.state.sleep;
-        s.readers_asleep.fetch_add(1, Ordering::Relaxed);
-        s.reader_armed.store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
-    /// [`writer_sleeps`](Ring::writer_sleeps) without its fence.
-    pub fn writer_arms_unfenced(&self) {
-        let s = &self.state.sleep;
-        s.writers_asleep.fetch_add(1, Ordering::Relaxed);
-        s.writer_armed.swap(1, Ordering::Release);
     }
 }

@@ -1,108 +1,64 @@
-//! Who sleeps on a ring, and who rings.
-//!
-//! A sleeper arms its flag, fences, looks again and only then sleeps; who publishes or consumes fences (releasing the lock
-//! does), looks at the other side's flag, clears it and rings. Whatever the order, one of the two sees the other.
-//!
-//! The ringer clears the flag for all sleepers of that kind, and one bell serves the readers and the writers of an end.
-//! So whoever takes a ring *settles*: it arms again for those still asleep and rings its own bell if what they wait for
-//! is there. Counts of sleepers are never too low; the death of a sleeper leaves one too high, which costs extra rings.
+//! Who sleeps on a ring, and who rings: see [`waiter`](crate::waiter). Who publishes or consumes fences, which releasing the lock does.
 
 use super::Ring;
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::waiter::Sleepers;
 
-impl Ring<'_> {
-    /// Counts and arms a reader that is about to sleep. Look at the ring once more, then sleep.
+impl<'a> Ring<'a> {
+    pub fn readers(&self) -> &'a Sleepers {
+        &self.state.sleep.readers
+    }
+
+    pub fn writers(&self) -> &'a Sleepers {
+        &self.state.sleep.writers
+    }
+
+    /// Counts and arms a reader that is seen to sleep elsewhere, and fences. Look at the ring once more behind that.
     pub fn reader_sleeps(&self) {
-        arm(
-            &self.state.sleep.readers_asleep,
-            &self.state.sleep.reader_armed,
-        );
+        self.readers().arm();
     }
 
-    /// The reader is awake again, for whatever reason.
-    pub fn reader_wakes(&self) {
-        self.state
-            .sleep
-            .readers_asleep
-            .fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Counts and arms a writer that is about to sleep. Look for room once more, then sleep.
+    /// As [`reader_sleeps`](Ring::reader_sleeps), of a writer that waits for room.
     pub fn writer_sleeps(&self) {
-        arm(
-            &self.state.sleep.writers_asleep,
-            &self.state.sleep.writer_armed,
-        );
-    }
-
-    /// The writer is awake again, for whatever reason.
-    pub fn writer_wakes(&self) {
-        self.state
-            .sleep
-            .writers_asleep
-            .fetch_sub(1, Ordering::Relaxed);
+        self.writers().arm();
     }
 
     /// For who has published and fenced: must the readers' bell be rung?
     #[inline]
     pub fn wakes_reader(&self) -> bool {
-        disarm(&self.state.sleep.reader_armed)
+        self.readers().call()
     }
 
     /// For who has consumed and fenced: must the writers' bell be rung? Only at the low-water mark.
     #[inline]
     pub fn wakes_writer(&self) -> bool {
-        let armed = &self.state.sleep.writer_armed;
-        armed.load(Ordering::Relaxed) != 0 && self.below_low_water() && disarm(armed)
+        let writers = self.writers();
+        writers.are_armed() && self.below_low_water() && writers.call()
     }
 
     /// As [`wakes_writer`](Ring::wakes_writer), whatever is in the ring.
     pub fn wakes_any_writer(&self) -> bool {
-        disarm(&self.state.sleep.writer_armed)
+        self.writers().call()
+    }
+
+    /// A reader is awake again, for whatever reason: must its own bell be rung, for another one?
+    #[must_use]
+    pub fn reader_wakes(&self) -> bool {
+        self.readers().leave(|| !self.is_empty())
+    }
+
+    /// As [`reader_wakes`](Ring::reader_wakes), of a writer.
+    #[must_use]
+    pub fn writer_wakes(&self) -> bool {
+        self.writers().leave(|| self.below_low_water())
     }
 
     /// For a reading end that took a ring of its bell: must it ring again for readers still asleep?
     pub fn settle_readers(&self) -> bool {
-        let s = &self.state.sleep;
-        still_asleep(&s.readers_asleep, &s.reader_armed)
-            && !self.is_empty()
-            && disarm(&s.reader_armed)
+        self.readers().settle(|| !self.is_empty())
     }
 
     /// For a writing end that took a ring of its bell: must it ring again for writers still asleep?
     pub fn settle_writers(&self) -> bool {
-        let s = &self.state.sleep;
-        still_asleep(&s.writers_asleep, &s.writer_armed)
-            && self.below_low_water()
-            && disarm(&s.writer_armed)
+        self.writers().settle(|| self.below_low_water())
     }
-}
-
-fn arm(asleep: &AtomicU32, armed: &AtomicU32) {
-    asleep.fetch_add(1, Ordering::Relaxed);
-    raise(armed);
-}
-
-/// Sets a flag, and fences. The exchange takes its place behind all that were raised before; whoever clears it has seen
-/// them counted. A plain store could slip in front of a flag that has been cleared already, its sleeper not yet counted.
-fn raise(armed: &AtomicU32) {
-    armed.swap(1, Ordering::Release);
-    fence(Ordering::SeqCst);
-}
-
-/// Clears a flag; true for the one who cleared it.
-#[inline]
-fn disarm(armed: &AtomicU32) -> bool {
-    armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::Acquire) != 0
-}
-
-/// Arms again for those still asleep, if any. The fences order this with a sleeper that is just counting itself: it is
-/// seen here, or it sees what the ring was about.
-fn still_asleep(asleep: &AtomicU32, armed: &AtomicU32) -> bool {
-    fence(Ordering::SeqCst);
-    if asleep.load(Ordering::Relaxed) == 0 {
-        return false;
-    }
-    raise(armed);
-    true
 }

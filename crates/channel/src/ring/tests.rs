@@ -222,14 +222,27 @@ fn who_took_a_ring_rings_for_those_still_asleep_if_there_is_something() {
     ring.reader_sleeps();
     ring.push(b"1", plain()).unwrap();
     assert!(ring.wakes_reader());
-    ring.reader_wakes();
+    assert!(!ring.reader_wakes());
     assert!(ring.settle_readers());
     pop_all(ring);
     assert!(!ring.settle_readers());
     ring.push(b"2", plain()).unwrap();
     assert!(ring.wakes_reader(), "armed again by the settling");
-    ring.reader_wakes();
+    assert!(!ring.reader_wakes());
     assert!(!ring.settle_readers(), "nobody is left");
+}
+
+#[test]
+fn nobody_is_rung_for_whom_nothing_came_when_the_last_has_left() {
+    let bench = Bench::new();
+    let ring = bench.ring();
+    ring.reader_sleeps();
+    ring.reader_sleeps();
+    assert!(!ring.reader_wakes());
+    assert!(ring.readers().are_armed(), "one sleeps yet");
+    assert!(!ring.reader_wakes());
+    ring.push(b"1", plain()).unwrap();
+    assert!(!ring.wakes_reader());
 }
 
 #[test]

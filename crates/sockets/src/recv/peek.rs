@@ -8,7 +8,7 @@ use libc::{EAGAIN, EINTR};
 
 use crate::buffers::Buffers;
 use crate::conn::Conn;
-use crate::pins::{self, Sleep};
+use crate::pins::Sleep;
 use crate::recv::step::step;
 use crate::recv::wait::sleep;
 use crate::segment::View;
@@ -98,18 +98,14 @@ fn wait_for_more(
     }
     let by_kernel = v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0;
     let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
-    pins::fall_asleep(v, Sleep::Reading);
-    let slept = if switch::arrival_edge(v) == before {
-        let bound = [end, again].into_iter().flatten().min();
-        match sleep(c, v, libc::POLLRDHUP, bound, &c.reading) {
-            Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(()),
-            Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(()),
-            slept => slept,
-        }
-    } else {
-        Ok(())
-    };
-    pins::wake_up(c, v, Sleep::Reading);
-    switch::wake(c, v, || switch::arrival_edge(v) != before);
-    slept.map(|()| true)
+    let bound = [end, again].into_iter().flatten().min();
+    let has_more = || switch::arrival_edge(v) != before;
+    let slept = switch::sleep(c, v, Sleep::Reading, has_more, || {
+        sleep(c, v, libc::POLLRDHUP, bound, &c.reading)
+    });
+    match slept {
+        Err(EAGAIN) if end.is_none_or(|end| sys::now() < end) => Ok(true),
+        Err(EINTR) if !signal::interrupted() && end.is_none() => Ok(true),
+        slept => slept.map(|()| true),
+    }
 }

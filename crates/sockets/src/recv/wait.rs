@@ -107,15 +107,10 @@ pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Resul
         }
     }
     takeover::publish_totals(c, v);
-    pins::fall_asleep(v, Sleep::Reading);
-    if switch::readable(v) {
-        pins::wake_up(c, v, Sleep::Reading);
-        return Ok(());
-    }
-    let result = sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading);
-    pins::wake_up(c, v, Sleep::Reading);
-    switch::wake(c, v, || switch::readable(v));
-    result
+    let is_readable = || switch::readable(v);
+    switch::sleep(c, v, Sleep::Reading, is_readable, || {
+        sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading)
+    })
 }
 
 /// The kernel wait on shadow and own bell that readers and writers share. It ends at once where the program has made the

@@ -1,70 +1,99 @@
-//! Sleepers at the own bell, when one of them has come back.
+//! Threads asleep at the own bell.
 
 use headwater_channel::bell;
-use headwater_host::sync::{AtomicU32, Ordering, fence};
+use headwater_channel::waiter::{self, Place};
+use headwater_host::process;
 
 use crate::conn::Conn;
+use crate::pins::{self, Sleep};
 use crate::segment::View;
 use crate::switch::withdraw::help_withdraw;
 use crate::switch::{readable, writable};
 
-/// A sleeper for whom `is_ready` says whether there is something has come back: its ring of the own bell is taken, and others get theirs.
-pub fn wake(c: &Conn, v: &View<'_>, is_ready: impl FnOnce() -> bool) {
-    let rung = bell::take(v.own_bell());
-    c.vain.woke(rung, || settle(c, v) && !is_ready());
+/// Sleeps by `in_kernel`, which hears the own bell, unless there is something: `is_ready` says so without a lock.
+pub fn sleep<R>(
+    c: &'static Conn,
+    v: &View<'static>,
+    kind: Sleep,
+    is_ready: impl Fn() -> bool,
+    in_kernel: impl FnMut() -> Result<(), R>,
+) -> Result<(), R> {
+    waiter::sleep(&mut AtBell {
+        c,
+        v,
+        kind,
+        is_ready,
+        in_kernel,
+    })
+}
+
+struct AtBell<'a, I, K> {
+    c: &'static Conn,
+    v: &'a View<'static>,
+    kind: Sleep,
+    is_ready: I,
+    in_kernel: K,
+}
+
+impl<I: Fn() -> bool, K: FnMut() -> Result<(), R>, R> Place for AtBell<'_, I, K> {
+    type Slept = Result<(), R>;
+
+    fn arm(&mut self) {
+        pins::fall_asleep(self.v, self.kind);
+    }
+
+    fn look(&mut self) -> Option<Result<(), R>> {
+        (self.is_ready)().then_some(Ok(()))
+    }
+
+    fn sleep(&mut self) -> Result<(), R> {
+        (self.in_kernel)()
+    }
+
+    fn disarm(&mut self) {
+        pins::wake_up(self.c, self.v, self.kind);
+    }
+
+    fn take(&mut self) -> bool {
+        bell::take(self.v.own_bell())
+    }
+
+    fn settle(&mut self) -> bool {
+        settle(self.c, self.v)
+    }
+
+    fn woke(&mut self, passed_on: bool) {
+        self.c.vain.woke(passed_on, || !(self.is_ready)());
+    }
+
+    fn undisturbed<T>(&mut self, part: impl FnOnce(&mut Self) -> T) -> T {
+        process::without_handlers(|| part(self))
+    }
 }
 
 /// The own bell was consumed by one of several sleepers: arm again for the others, and ring if there is something already. True if so.
 pub fn settle(c: &Conn, v: &View<'_>) -> bool {
     help_withdraw(c, v);
-    let (reader, writer) = (&v.inn().ring.sleep, &v.out().ring.sleep);
-    let mut again = false;
-    if reader.readers_asleep.load(Ordering::SeqCst) > 0 {
-        reader.reader_armed.swap(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        again |= readable(v);
-    }
-    if writer.writers_asleep.load(Ordering::SeqCst) > 0 {
-        writer.writer_armed.swap(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        again |= writable(c, v) == Some(true);
-    }
+    let reader = v.in_ring().readers().settle(|| readable(v));
+    let writer = || writable(c, v) == Some(true);
+    let again = v.out_ring().writers().settle(writer) || reader;
     if again {
         bell::ring(v.own_bell());
     }
     again
 }
 
-/// A reader no longer sleeps. The last one lowers the flag, so that nobody rings in vain; who arms meanwhile is rung.
+/// A reader no longer sleeps.
 pub fn stop_reading(v: &View<'_>) {
-    let s = &v.inn().ring.sleep;
-    if leave(&s.readers_asleep) {
-        s.reader_armed.swap(0, Ordering::SeqCst);
-        if s.readers_asleep.load(Ordering::SeqCst) > 0 {
-            s.reader_armed.swap(1, Ordering::SeqCst);
-            if readable(v) {
-                bell::ring(v.own_bell());
-            }
-        }
+    if v.in_ring().readers().leave(|| readable(v)) {
+        bell::ring(v.own_bell());
     }
 }
 
 /// A writer no longer sleeps.
 pub fn stop_writing(c: &Conn, v: &View<'_>) {
-    let s = &v.out().ring.sleep;
-    if leave(&s.writers_asleep) {
-        s.writer_armed.swap(0, Ordering::SeqCst);
-        if s.writers_asleep.load(Ordering::SeqCst) > 0 {
-            s.writer_armed.swap(1, Ordering::SeqCst);
-            if writable(c, v) != Some(false) {
-                bell::ring(v.own_bell());
-            }
-        }
+    let may_write = || writable(c, v) != Some(false);
+    if v.out_ring().writers().leave(may_write) {
+        bell::ring(v.own_bell());
     }
-}
-
-/// One sleeper fewer; true if that was the last. Sleepers that were cancelled leave the number too high, never too low.
-fn leave(count: &AtomicU32) -> bool {
-    let before = count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-    before == Ok(1)
 }

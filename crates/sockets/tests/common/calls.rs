@@ -351,10 +351,10 @@ pub fn describe(v: &View<'_>) -> String {
             s.mat.load(Relaxed),
             ring.head(),
             ring.tail(),
-            d.ring.sleep.reader_armed.load(Relaxed),
-            d.ring.sleep.writer_armed.load(Relaxed),
-            d.ring.sleep.readers_asleep.load(Relaxed),
-            d.ring.sleep.writers_asleep.load(Relaxed),
+            d.ring.sleep.readers.armed.load(Relaxed),
+            d.ring.sleep.writers.armed.load(Relaxed),
+            d.ring.sleep.readers.asleep.load(Relaxed),
+            d.ring.sleep.writers.asleep.load(Relaxed),
             v.record.sending.withdrawn.load(Relaxed),
         );
     }

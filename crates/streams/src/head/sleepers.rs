@@ -4,6 +4,7 @@
 
 use core::cell::Cell;
 
+use headwater_channel::waiter;
 use headwater_host::roster::Entry;
 use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, reclaim};
@@ -88,8 +89,13 @@ pub fn unwound_to(target: usize) {
         };
         while let Some(asleep) = SLEEPERS.with(last) {
             if let (Some(head), Some(entry)) = (asleep.head, asleep.entry) {
-                head.leave_asleep(asleep.want, entry);
-                head.settle_for(true);
+                let disarm = || {
+                    head.leave_asleep(asleep.want, entry);
+                };
+                let settle = || {
+                    head.settle_for(true);
+                };
+                waiter::abandon(disarm, settle);
             }
         }
     });

@@ -97,14 +97,7 @@ impl Head {
 
     /// Rings a peer that waits for room, and would not be rung for data.
     pub fn ring_peer_that_sends(&self) {
-        if self
-            .incoming()
-            .state
-            .sleep
-            .writers_asleep
-            .load(Ordering::SeqCst)
-            > 0
-        {
+        if self.incoming().writers().any() {
             self.ring_peer();
         }
     }

@@ -1,19 +1,18 @@
 //! Waiting at a stream head: spin and yield as far as it pays, then sleep on bell and shadow.
 //!
-//! The order that loses no wake-up: count, arm, fence, look again, sleep. Who takes a ring of the bell passes it on to
-//! other sleepers of this end. Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it, which
-//! [`sleepers`] sees to.
+//! Nothing here is owned across the sleep: a cancelled thread or a siglongjmp may leave it, which [`sleepers`] sees to.
 
 use core::time::Duration;
 
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
+use headwater_channel::waiter::{self, Place};
 use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
 use headwater_host::roster::Entry;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::Handle;
-use headwater_host::{counters, next, reclaim, signal, stand_in, sys};
+use headwater_host::{counters, next, process, reclaim, signal, stand_in, sys};
 
 use super::{Head, sleepers};
 
@@ -152,25 +151,16 @@ impl Head {
         };
         let left = stand_in::turn(left);
         self.bell();
-        let here = 0u8;
-        let entry = sleepers::arm(self.forever(), want, (&raw const here).addr());
-        let slept = if holds() {
-            Ok(false)
-        } else if self.handle() != handle || self.is_closed() {
-            // Before we were counted, perhaps by somebody who has told the sleepers already.
-            Err(libc::EBADF)
-        } else {
-            // SAFETY: what is closed from here on keeps its pipe until we are disarmed, and who called looks at nothing else.
-            let rests = unsafe { reclaim::rest() };
-            let slept = self.sleep(want, left, beside);
-            drop(rests);
-            slept
-        };
-        let was_called = sleepers::disarm(self, want, entry);
-        // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
-        slept.map(|rung| {
-            self.vain
-                .woke(rung, || self.settle_for(was_called) && !holds());
+        waiter::sleep(&mut AtBell {
+            head: self.forever(),
+            handle,
+            want,
+            left,
+            beside,
+            holds,
+            entry: None,
+            was_called: false,
+            rung: false,
         })
     }
 
@@ -252,17 +242,17 @@ impl Head {
 
     fn disarm_ring(&self, want: Want) {
         let want = want.or_hangup();
-        if self.has_pipe() {
-            if want.data() {
-                self.incoming().reader_wakes();
-            }
-            if want.room() {
-                self.outgoing().writer_wakes();
-            }
+        if !self.has_pipe() {
+            return;
+        }
+        let reader = want.data() && self.incoming().reader_wakes();
+        let writer = want.room() && self.outgoing().writer_wakes();
+        if reader || writer {
+            self.ring_own();
         }
     }
 
-    /// True if a ring of the bell was taken.
+    /// True if the bell may have been rung.
     fn sleep(
         &self,
         want: Want,
@@ -313,7 +303,7 @@ impl Head {
             self.note_shadow(fds[1].revents);
             beside[..count - 2].copy_from_slice(&fds[2..count]);
         }
-        Ok((is_vain || fds[0].revents != 0) && bell::take(own_bell))
+        Ok(is_vain || fds[0].revents != 0)
     }
 
     /// A ring of our bell was taken: rings again for those who still sleep and need not. True if there are such.
@@ -361,5 +351,69 @@ impl Head {
         if self.peer_bell() >= 0 {
             bell::ring(self.peer_bell());
         }
+    }
+}
+
+/// A thread asleep at the head's bell and its shadow.
+struct AtBell<'a, H> {
+    head: &'static Head,
+    handle: Handle,
+    want: Want,
+    left: Option<u64>,
+    beside: &'a mut [libc::pollfd],
+    holds: H,
+    entry: Option<Entry>,
+    was_called: bool,
+    rung: bool,
+}
+
+impl<H: Fn() -> bool> Place for AtBell<'_, H> {
+    type Slept = Result<(), Errno>;
+
+    fn arm(&mut self) {
+        // It stands in the frame of who waits.
+        let frame = (&raw const *self).addr();
+        self.entry = Some(sleepers::arm(self.head, self.want, frame));
+    }
+
+    fn look(&mut self) -> Option<Result<(), Errno>> {
+        if (self.holds)() {
+            return Some(Ok(()));
+        }
+        // Before we were counted, perhaps by somebody who has told the sleepers already.
+        let is_gone = self.head.handle() != self.handle || self.head.is_closed();
+        is_gone.then_some(Err(libc::EBADF))
+    }
+
+    fn sleep(&mut self) -> Result<(), Errno> {
+        // SAFETY: what is closed from here on keeps its pipe until we are disarmed, and who called looks at nothing else.
+        let rests = unsafe { reclaim::rest() };
+        let slept = self.head.sleep(self.want, self.left, self.beside);
+        drop(rests);
+        self.rung = slept == Ok(true);
+        slept.map(drop)
+    }
+
+    fn take(&mut self) -> bool {
+        self.rung && bell::take(self.head.known_bell())
+    }
+
+    fn disarm(&mut self) {
+        if let Some(entry) = self.entry {
+            self.was_called = sleepers::disarm(self.head, self.want, entry);
+        }
+    }
+
+    // Not counted any more ourselves: what is there may not be what we wait for, and we would ring for ever.
+    fn settle(&mut self) -> bool {
+        self.head.settle_for(self.was_called)
+    }
+
+    fn woke(&mut self, passed_on: bool) {
+        self.head.vain.woke(passed_on, || !(self.holds)());
+    }
+
+    fn undisturbed<R>(&mut self, part: impl FnOnce(&mut Self) -> R) -> R {
+        process::without_handlers(|| part(self))
     }
 }
