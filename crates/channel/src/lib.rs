@@ -9,6 +9,7 @@
 //!   lock      writer and reader locks that survive the death of their owner
 //!   identity  who we are as a lock's owner, and whether another owner lives
 //!   bell      eventfd doorbells
+//!   roster    who sleeps at a bell that several watch
 //!   pass      descriptors in messages on UNIX sockets
 //!   epoch     when what was taken out of reach may be freed
 //!   segment   sealed memfd, mapped so that a ring's bytes are always contiguous
@@ -37,6 +38,7 @@ mod loom_tests;
 #[cfg(not(loom))]
 pub mod pass;
 pub mod ring;
+pub mod roster;
 #[cfg(not(loom))]
 pub mod segment;
 pub mod shm;

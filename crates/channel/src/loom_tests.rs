@@ -9,6 +9,7 @@ mod arrivals;
 mod comeback;
 mod epochs;
 mod locks;
+mod rosters;
 mod sleep;
 mod special;
 

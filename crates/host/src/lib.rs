@@ -7,7 +7,7 @@
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   lifecycle     what is held over a fork, in which order
-//!   process       identity, sections; sleeps: the threads in waits of ours; roster: those at one bell
+//!   process       identity, sections; sleeps: the threads in waits of ours
 //!   thread        threads of our own; stand_in: who does their work where there can be none
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
@@ -39,7 +39,6 @@ pub mod peer;
 pub mod poll;
 pub mod process;
 pub mod reclaim;
-pub mod roster;
 pub mod seats;
 pub mod select;
 pub mod shared;
@@ -52,4 +51,4 @@ pub mod thread;
 pub mod thread_end;
 pub mod unwinder;
 
-pub use headwater_channel::sync;
+pub use headwater_channel::{roster, sync};

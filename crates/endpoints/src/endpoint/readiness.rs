@@ -140,7 +140,9 @@ impl Descriptor for Endpoints {
         let Some(e) = get(h) else { return };
         match e.inside() {
             Some((inner, d)) if d.bell(inner).is_some() => d.settle(inner),
-            _ => e.pass_on(false),
+            _ => {
+                e.pass_on(false);
+            }
         }
     }
 

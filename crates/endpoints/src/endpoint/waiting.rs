@@ -2,10 +2,12 @@
 //! ring for what neither of these tells.
 
 use headwater_channel::bell;
+use headwater_channel::waiter::{self, Place};
+use headwater_host::roster::Entry;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{hidden, poll, reclaim, signal, sys};
+use headwater_host::{hidden, poll, process, reclaim, signal, sys};
 use headwater_providers::provider::{Look, Sleep, Waiter};
 use headwater_streams::head::Head;
 use headwater_streams::head::wait::Want;
@@ -97,38 +99,38 @@ impl Endpoint {
         } else {
             Want::DATA
         };
-        // Counted: who sleeps here must not wake up in another endpoint.
-        let entry = self.asleep.enter();
-        let waited = if !beside.is_empty() && self.has_ready(want) {
-            Ok(())
-        } else {
-            head.wait_beside(side, deadline, beside, || {
+        let has_bell = !beside.is_empty();
+        let is_ready = || has_bell && self.has_ready(want);
+        self.doze(handle, is_ready, |rung| {
+            let waited = head.wait_beside(side, deadline, beside, || {
                 self.handle() != handle || head.events(want) != 0 || head.version() != seen
-            })
-        };
-        let was_called = self.asleep.leave(entry);
-        if let Some(bell) = beside.last()
-            && bell.revents != 0
-        {
-            bell::take(bell.fd);
-            self.pass_on(was_called);
-        }
-        if self.handle() == handle {
+            });
+            *rung = beside.last().is_some_and(|bell| bell.revents != 0);
             waited
-        } else {
-            Err(libc::EBADF)
-        }
+        })
     }
 
     /// Sleeps as the provider has it.
     fn sleep_by(&self, handle: Handle, sleep: Sleep, deadline: Option<u64>) -> Result<(), Errno> {
-        let entry = self.asleep.enter();
-        let slept = if self.handle() == handle {
-            sleep(deadline)
-        } else {
-            Ok(())
-        };
-        self.asleep.leave(entry);
+        self.doze(handle, || false, |_| sleep(deadline))
+    }
+
+    /// Sleeps by `in_kernel`, which says whether it has heard the bell, unless it `is_ready`. EBADF: it is not this `handle`'s any more.
+    fn doze(
+        &self,
+        handle: Handle,
+        is_ready: impl Fn() -> bool,
+        in_kernel: impl FnOnce(&mut bool) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let slept = waiter::sleep(&mut AtBell {
+            endpoint: self,
+            handle,
+            is_ready,
+            in_kernel: Some(in_kernel),
+            rung: false,
+            entry: None,
+            was_called: false,
+        });
         if self.handle() == handle {
             slept
         } else {
@@ -165,30 +167,24 @@ impl Endpoint {
             -1
         };
         let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-        let entry = self.asleep.enter();
-        let slept = if self.handle() != handle || self.has_ready(want) {
-            1
-        } else {
+        let is_ready = || self.has_ready(want);
+        let slept = self.doze(handle, is_ready, |rung| {
             let timeout = deadline.map(|d| d.saturating_sub(sys::now()));
             // SAFETY: no mask. A cancelled thread stays counted, and rings of the bell are one more look.
-            unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) }
-        };
-        let errno = headwater_host::next::errno();
-        let was_called = self.asleep.leave(entry);
-        if fds[1].revents != 0 {
-            bell::take(fds[1].fd);
-            self.pass_on(was_called);
-        }
+            let polled = unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) };
+            let errno = headwater_host::next::errno();
+            *rung = fds[1].revents != 0;
+            match polled {
+                0 => Err(libc::ETIME),
+                n if n < 0 => Err(errno),
+                _ => Ok(()),
+            }
+        });
         if self.handle() != handle {
             // Closed by another thread; others that sleep here are to know it too.
             self.ring();
-            return Err(libc::EBADF);
         }
-        match slept {
-            0 => Err(libc::ETIME),
-            n if n < 0 => Err(errno),
-            _ => Ok(()),
-        }
+        slept
     }
 
     /// Its handle is no more, since it becomes a stream: who waits by it is to wake up.
@@ -221,11 +217,13 @@ impl Endpoint {
         true
     }
 
-    /// A ring of the bell was taken, by a sleeper that `was_called` or somebody else: others that sleep here get theirs.
-    pub(super) fn pass_on(&self, was_called: bool) {
-        if self.asleep.is_due(was_called) {
+    /// A ring of the bell was taken, by a sleeper that `was_called` or somebody else: others that sleep here get theirs. True: there are such.
+    pub(super) fn pass_on(&self, was_called: bool) -> bool {
+        let is_due = self.asleep.is_due(was_called);
+        if is_due {
             bell::ring(self.bell.load(Ordering::SeqCst));
         }
+        is_due
     }
 
     fn has_ready(&self, want: u32) -> bool {
@@ -273,6 +271,61 @@ impl Endpoint {
             },
             |_| fresh,
         )
+    }
+}
+
+/// A thread asleep at the bell, and whatever else tells it something.
+struct AtBell<'a, I, K> {
+    endpoint: &'a Endpoint,
+    handle: Handle,
+    is_ready: I,
+    in_kernel: Option<K>,
+    rung: bool,
+    entry: Option<Entry>,
+    was_called: bool,
+}
+
+impl<I, K> Place for AtBell<'_, I, K>
+where
+    I: Fn() -> bool,
+    K: FnOnce(&mut bool) -> Result<(), Errno>,
+{
+    type Slept = Result<(), Errno>;
+
+    // Counted: who sleeps here must not wake up in another endpoint.
+    fn arm(&mut self) {
+        self.entry = Some(self.endpoint.asleep.enter());
+    }
+
+    fn look(&mut self) -> Option<Result<(), Errno>> {
+        let is_over = self.endpoint.handle() != self.handle || (self.is_ready)();
+        is_over.then_some(Ok(()))
+    }
+
+    fn sleep(&mut self) -> Result<(), Errno> {
+        let in_kernel = self.in_kernel.take();
+        in_kernel.map_or(Ok(()), |sleep| sleep(&mut self.rung))
+    }
+
+    fn take(&mut self) -> bool {
+        if self.rung {
+            bell::take(self.endpoint.bell.load(Ordering::SeqCst));
+        }
+        self.rung
+    }
+
+    fn disarm(&mut self) {
+        if let Some(entry) = self.entry {
+            self.was_called = self.endpoint.asleep.leave(entry);
+        }
+    }
+
+    fn settle(&mut self) -> bool {
+        self.endpoint.pass_on(self.was_called)
+    }
+
+    fn undisturbed<R>(&mut self, part: impl FnOnce(&mut Self) -> R) -> R {
+        process::without_handlers(|| part(self))
     }
 }
 
