@@ -1,18 +1,23 @@
 //! poll(2) and ppoll(2) over sets in which some descriptors are carried.
 //!
-//! One look at the shared memory; if nothing is ready, a spin while it pays; then arm, fence, look again, and wait in the
-//! kernel on shadows and doorbells. Functions that wait own nothing that needs dropping: a cancelled thread may leave them.
+//! One look at the shared memory; if nothing is ready, a spin while it pays; then a sleep at shadows and doorbells. Functions
+//! that wait own nothing that needs dropping: a cancelled thread may leave them.
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
 use core::time::Duration;
 
 use headwater_channel::wait::{Learner, Outcome};
+use headwater_channel::waiter;
 use libc::{pollfd, sigset_t};
 
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering};
 use crate::table::{self, Descriptor, Handle, Kind, Trait};
 use crate::{idle, next, process, signal, sleeps, stand_in, sys};
+
+mod bells;
+
+use bells::{AtBells, Polled};
 
 /// Sets up to this size are handled on the stack. A handler may have 8 KiB of it, of which a CPU's vector registers take up to 4.
 pub(crate) const SMALL: usize = 32;
@@ -416,85 +421,36 @@ fn sleep_with(
     if !begin_unclaimed(who) {
         return 0;
     }
-    let is_vain = vain.leaves_bell();
-    let mut slice = if is_vain { VAIN_SLICE } else { u64::MAX };
-    for_carried(who, fds, |c, p| {
-        c.d.arm(c.h, p.events as u32);
-        slice = slice.min(c.d.slice(c.h, p.events as u32).unwrap_or(u64::MAX));
+    let polled = waiter::sleep(&mut AtBells {
+        fds: &mut *fds,
+        who,
+        kernel: &mut *kernel,
+        timeout,
+        mask,
+        late: *late,
+        is_vain: vain.leaves_bell(),
+        slice: u64::MAX,
+        used: 0,
     });
-    slice = slice.min(unclaimed_slice(who, fds));
-    fence(Ordering::SeqCst);
-    let ready = look(fds);
-    if ready > 0 {
-        stand_down(who, fds);
-        return ready;
-    }
-    let mut n = fds.len();
-    for (k, p) in kernel.iter_mut().zip(fds.iter()) {
-        *k = kernel_side(p);
-    }
-    for_carried(who, fds, |c, _| {
-        kernel[n] = pollfd {
-            fd: if is_vain { !c.bell } else { c.bell },
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        n += 1;
-    });
-    let kernel = &mut kernel[..n];
-    let bound = timeout.unwrap_or(u64::MAX).min(slice);
-    let begun = sys::now();
-    let mut until = begun.saturating_add(bound);
-    // Without a bell it is but a slice.
-    let bell = kernel.get(fds.len()..).and_then(|bells| bells.first());
-    let bell = bell.filter(|_| !is_vain).map_or(-1, |p| p.fd);
-    if !signal::begin_nap(signal::ring, bell as usize) {
-        stand_down(who, fds);
-        next::set_errno(libc::EINTR);
-        return -1;
-    }
-    let (mut moved, mut left_out) = (false, false);
-    let result = loop {
-        let left = (until < u64::MAX).then(|| until.saturating_sub(sys::now()));
-        let result = kernel_poll(kernel, left, mask);
-        if result > 0 {
-            moved = forget_moved(kernel, who, fds);
-        }
-        if result <= 0 || moved || !*late || !is_closed_only(kernel) {
-            break result;
-        }
-        left_out = true;
-        if n == fds.len() {
-            until = until.min(sys::now().saturating_add(SHARED_SLICE));
-        }
-        let closed = kernel.iter_mut().filter(|k| k.revents != 0);
-        closed.for_each(|k| *k = EMPTY);
+    let kernel = &kernel[..fds.len()];
+    let Polled {
+        result,
+        errno,
+        moved,
+        left_out,
+    } = match polled {
+        Ok(polled) => polled,
+        Err(ready) => return ready,
     };
-    let errno = next::errno();
-    signal::end_nap();
-    crate::counters::add(crate::counters::Counter::Sleeps, 1);
-    LEARNER.with(|l| l.slept(sys::now() - begun));
-    stand_down(who, fds);
     if result == 0 {
         for_carried(who, fds, |c, p| c.d.slice_over(c.h, p.events as u32));
     }
-    let mut at = fds.len();
-    for_carried(who, fds, |c, _| {
-        if at < kernel.len() && [c.bell, !c.bell].contains(&kernel[at].fd) {
-            if kernel[at].revents != 0 && c.d.take(c.h, c.bell) {
-                c.d.settle(c.h);
-            }
-            at += 1;
-        }
-    });
     if result < 0 {
         next::set_errno(errno);
         return -1;
     }
     // A number that was bad from the beginning ends the first sleep.
-    let is_bad = kernel[..fds.len()]
-        .iter()
-        .any(|k| k.revents & libc::POLLNVAL != 0);
+    let is_bad = kernel.iter().any(|k| k.revents & libc::POLLNVAL != 0);
     *late |= moved && !is_bad;
     let mut ready = look(fds);
     for (k, p) in kernel.iter().zip(fds.iter_mut()) {
