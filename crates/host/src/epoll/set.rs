@@ -8,10 +8,14 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::counters::{self, Reason};
-use crate::process::{self, Brief, Section};
+use crate::process;
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
 use crate::table::{self, Descriptor, Handle, Kind, Trait};
+
+mod held;
+
+pub use held::Held;
 
 /// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 = EXCLUSIVE
@@ -56,27 +60,6 @@ pub enum Tells {
     ByKernel,
 }
 
-/// Access to a set's inside.
-pub struct Held<'a, S = Section<'a>> {
-    set: &'a Set,
-    _section: S,
-}
-
-impl<S> core::ops::Deref for Held<'_, S> {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
-        // SAFETY: the section holds the set's lock.
-        unsafe { &*self.set.inner.get() }
-    }
-}
-
-impl<S> core::ops::DerefMut for Held<'_, S> {
-    fn deref_mut(&mut self) -> &mut Inner {
-        // SAFETY: the section holds the set's lock, and we are borrowed mutably.
-        unsafe { &mut *self.set.inner.get() }
-    }
-}
-
 impl Set {
     pub fn new(ep: i32) -> Set {
         Set {
@@ -91,29 +74,6 @@ impl Set {
             waited: AtomicU32::new(0),
             learner: Learner::new(),
         }
-    }
-
-    pub fn held(&self) -> Held<'_> {
-        Held {
-            _section: process::lock_own(&self.lock),
-            set: self,
-        }
-    }
-
-    /// As [`held`](Set::held), for who orders nothing behind it but what is ordered by the same lock.
-    pub fn held_briefly(&self) -> Held<'_, Brief<'_>> {
-        Held {
-            _section: process::lock_own_briefly(&self.lock),
-            set: self,
-        }
-    }
-
-    /// Sets are looked at from others, whose locks are held, and a fork takes all of them.
-    fn held_unless_forking(&self) -> Option<Held<'_>> {
-        Some(Held {
-            _section: process::lock_own_unless(&self.lock, super::is_held)?,
-            set: self,
-        })
     }
 
     pub fn generation(&self) -> u32 {
