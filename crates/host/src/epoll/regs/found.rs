@@ -3,10 +3,10 @@
 use libc::epoll_event;
 
 use super::{Inner, Reg};
-use crate::counters::{self, Counter, Reason};
+use crate::counters::{self, Reason};
 use crate::epoll::{ET, ONESHOT, Tag};
 use crate::sys;
-use crate::table::{self, Kind};
+use crate::table::Kind;
 
 /// What a look from outside has found.
 enum Found {
@@ -19,15 +19,8 @@ enum Found {
 }
 
 impl Inner {
-    /// Directions may have moved by calls of this process, for which no bell rings, or of one that shares an end.
+    /// Directions may have moved by calls of this process, for which no bell rings.
     pub fn watch_hot(&mut self) {
-        // First: what moves from here on is counted later.
-        let moves =
-            counters::read(Counter::Switches).wrapping_add(counters::read(Counter::Unswitches));
-        if moves == self.moves && !table::shares_ends() {
-            return;
-        }
-        self.moves = moves;
         let mut collected = false;
         // From the end: one that has to be left to the kernel goes from the list.
         for n in (0..self.hot.len()).rev() {

@@ -148,10 +148,9 @@ impl Inner {
 
     /// The same; `there` says whether the kernel has a number's registration with that data still.
     pub fn let_apart_if(&mut self, i: usize, there: impl Fn(i32, u64) -> bool) -> bool {
-        let reg = self.at(i);
+        let reg = *self.at(i);
         let apart = reg.carried && reg.d.is_some_and(|d| d.is_apart(reg.h));
         if apart {
-            let reg = *reg;
             self.disarm(i);
             self.hot.retain(|&j| j as usize != i);
             if reg.rings {
