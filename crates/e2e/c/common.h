@@ -29,6 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "thread_state.h"
+
 #define UNUSED __attribute__((unused))
 #define MS 1000000ull
 
@@ -93,18 +95,6 @@ UNUSED static uint64_t now(void) {
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* How the kernel says that a thread of this process is: 'S' asleep; 0 when it is not there. */
-UNUSED static char state_of(int thread) {
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    fclose(f);
-    return state;
-}
 UNUSED static void await_sleep(const volatile int *thread) {
     for (uint64_t stop = now() + 20000 * MS; *thread == 0 || state_of(*thread) != 'S'; usleep(1000))
         if (now() > stop)

@@ -7,6 +7,7 @@
  *     held_end();                                  the calls go on ten seconds after that, with whatever they find
  */
 #pragma once
+#include "thread_state.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -51,25 +52,13 @@ static void *held_run(void *p) {
     return NULL;
 }
 
-/* Is the thread asleep? */
-static int held_sleeps(const struct held *h) {
-    char path[64], text[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", h->tid);
-    FILE *f = fopen(path, "re");
-    if (f == NULL || fgets(text, sizeof text, f) == NULL)
-        return 0;
-    fclose(f);
-    const char *end = strrchr(text, ')');
-    return end && end[1] && end[2] == 'S';
-}
-
 /* A thread makes this call over and over, which may wait. */
 static void hold_in(const char *name, void (*call)(int, int), int fd, int other) {
     struct held *h = &held_all[held_count++];
     *h = (struct held){.name = name, .call = call, .fd = fd, .other = other};
     errno = pthread_create(&h->thread, NULL, held_run, h);
     must(errno ? -1 : 0);
-    while (h->calls < HELD_CALLS && !(h->tid && held_sleeps(h)))
+    while (h->calls < HELD_CALLS && !(h->tid && state_of(h->tid) == 'S'))
         nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 

@@ -1,4 +1,5 @@
 /* Threads: an error number for each, endpoints shared and not, and waits that end when the endpoint does. */
+#include "../thread_state.h"
 #include "endpoints.h"
 #include <dirent.h>
 #include <stdatomic.h>
@@ -409,24 +410,13 @@ static void begin_stopper(void) {
     close(to[0]), close(from[1]);
     stopper[0] = from[0], stopper[1] = to[1];
 }
-static int is_asleep(int tid) {
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    fclose(f);
-    return state == 'S';
-}
 static struct waiting *turned_while_stopped(int fd, void (*wait)(int)) {
     static struct waiting w;
     char c;
     w.fd = fd, w.wait = wait, w.began = w.ended = 0;
     turned_under = start(wait_in_thread, &w);
     await(w.began);
-    await(is_asleep(w.began));
+    await(state_of(w.began) == 'S');
     int tid = w.began;
     must(write(stopper[1], &tid, sizeof tid));
     must(read(stopper[0], &c, 1));
@@ -439,7 +429,7 @@ static int others_are_asleep(int stopped) {
     int asleep = tasks != NULL;
     for (struct dirent *d; asleep && (d = readdir(tasks)) != NULL;) {
         int tid = atoi(d->d_name);
-        asleep = tid == 0 || tid == stopped || tid == gettid() || is_asleep(tid);
+        asleep = tid == 0 || tid == stopped || tid == gettid() || state_of(tid) == 'S';
     }
     if (tasks != NULL)
         closedir(tasks);
