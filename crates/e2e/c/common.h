@@ -307,15 +307,16 @@ UNUSED static int second_server(int fd) {
 }
 
 /* SCM_RIGHTS. */
-UNUSED static void pass_descriptor(int over, int fd) {
+UNUSED static ssize_t try_to_pass(int over, int fd) {
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct msghdr m = {.msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = control,
                        .msg_controllen = sizeof control};
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(c), &fd, sizeof(int));
-    must(sendmsg(over, &m, 0));
+    return sendmsg(over, &m, 0);
 }
+UNUSED static void pass_descriptor(int over, int fd) { must(try_to_pass(over, fd)); }
 UNUSED static int receive_descriptor(int over) {
     char control[CMSG_SPACE(sizeof(int))], byte;
     struct msghdr m = {.msg_iov = &(struct iovec){&byte, 1}, .msg_iovlen = 1, .msg_control = control,

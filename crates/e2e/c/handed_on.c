@@ -2,6 +2,7 @@
  * are passed them. */
 #include "echo.h"
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 
 extern char **environ;
@@ -189,7 +190,21 @@ static int reader(size_t n) {
     char c;
     return read(fd, &c, 1) != 0;
 }
-static void pass_to_reader(int fd, const char *n) {
+/* Where no number is left, the library may have no relay: then it says so, and nothing is passed. */
+static void pass_at_limit(int over, int fd) {
+    struct rlimit was, none;
+    must(getrlimit(RLIMIT_NOFILE, &was));
+    none = was;
+    none.rlim_cur = 0;
+    must(setrlimit(RLIMIT_NOFILE, &none));
+    ssize_t passed = try_to_pass(over, fd);
+    if (passed < 0 && errno != ENOBUFS)
+        fail("sendmsg");
+    must(setrlimit(RLIMIT_NOFILE, &was));
+    if (passed < 0)
+        pass_descriptor(over, fd);
+}
+static void pass_to_reader_by(int fd, const char *n, void (*pass)(int over, int fd)) {
     int s[2];
     char c;
     must(fcntl(fd, F_SETFD, FD_CLOEXEC));
@@ -201,12 +216,13 @@ static void pass_to_reader(int fd, const char *n) {
         _exit(9);
     }
     close(s[0]);
-    pass_descriptor(s[1], fd);
+    pass(s[1], fd);
     close(fd);
     say("read: %zd", read(s[1], &c, 1));
     tell_peer();
     say("reader: %d", ended_well(pid));
 }
+static void pass_to_reader(int fd, const char *n) { pass_to_reader_by(fd, n, pass_descriptor); }
 static void pass_half_closed_server(int fd) {
     wait_for(fd, POLLRDHUP);
     pass_to_reader(fd, "5000");
@@ -240,6 +256,11 @@ static void pass_stalled_client(int fd) {
     say_result("end", read(fd, &c, 1));
     await_peer();
 }
+static void pass_stalled_at_limit_server(int fd) {
+    usleep(400000);
+    pass_to_reader_by(fd, "1000000", pass_at_limit);
+}
+#define pass_stalled_at_limit_client pass_stalled_client
 
 /* The same for a program that inherits the connection, which nobody else has by then, as its standard input. */
 static int heir(size_t n, int out, int done) {
@@ -432,7 +453,7 @@ int main(int argc, char **argv) {
       CASE(vfork_exec), CASE(vfork_exec_bare), CASE(exec_unread), CASE(exec_fails), CASE(exec_resets), CASE(pass), CASE(pass_keep),
       CASE(pass_known), CASE(pass_half_closed), CASE(pass_busy), CASE(exec_busy), CASE(exec_busy_known), CASE(exec_shut),
       CASE(exec_shut_known), CASE(vfork_shut), CASE(vfork_shut_known), CASE(spawn_shut), CASE(spawn_shut_known), CASE(pass_stalled),
-      CASE(pass_many), CASE(pass_mmsg)};
+      CASE(pass_stalled_at_limit), CASE(pass_many), CASE(pass_mmsg)};
     if (argc > 1 && strcmp(argv[1], "nothing") == 0)
         return 0;
     if (argc > 1 && strcmp(argv[1], "stranger") == 0)

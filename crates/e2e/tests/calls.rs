@@ -60,7 +60,7 @@ cases!(descriptors: dups, fetch, fetch_child, fetch_elsewhere, fork, fork_per_co
 cases!(handed_on: system, spawn, spawn_bare, spawn_bare_cloexec, exec, exec_bare, execl_bare, vfork_exec, vfork_exec_bare,
     exec_unread, exec_busy, exec_busy_known, exec_shut, exec_shut_known, vfork_shut, vfork_shut_known, spawn_shut,
     spawn_shut_known, exec_fails, exec_resets, pass, pass_keep, pass_known, pass_half_closed, pass_busy, pass_stalled,
-    pass_many, pass_mmsg);
+    pass_stalled_at_limit, pass_many, pass_mmsg);
 cases!(wide: reads, reads_new, scans, scans_new, broken, broken_new, pieces, pieces_new, writes, writes_new, lacks, lacks_new, bytes, bytes_new,
     turns, turns_new, reopens, reopens_new, reopens_wide, reopens_wide_new, reopens_nothing, reopens_nothing_new, reopens_no_file,
     reopens_no_file_new, standard, standard_new, many, many_new, cancelled, cancelled_new);

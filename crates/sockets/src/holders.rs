@@ -19,7 +19,7 @@ use crate::{lend, pins};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
-/// A look may take this long, and looks no more than a part of the time.
+/// A look may take this long of the processor, whoever else has it meanwhile, and looks no more than a part of the time.
 const BOUND: u64 = Duration::from_millis(50).as_nanos() as u64;
 const SHARE: u64 = 20;
 /// So far questions about single connections may be ahead of that part: they come many at a time, when a process ends.
@@ -107,9 +107,9 @@ pub fn look() {
 /// Has no other process a connection? False where that can't be told, or has been asked too often.
 #[cold]
 pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
-    let begun = sys::now();
-    let owed = SEARCH.owed_until.load(Ordering::Relaxed).max(begun);
-    if owed - begun > CREDIT {
+    let (now, begun) = (sys::now(), sys::thread_time());
+    let owed = SEARCH.owed_until.load(Ordering::Relaxed).max(now);
+    if owed - now > CREDIT {
         return false;
     }
     let mut wanted = [Wanted {
@@ -119,7 +119,7 @@ pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
         found: false,
     }];
     let alone = search(&mut wanted, Whom::Anybody).is_some() && !wanted[0].found;
-    let took = sys::now() - begun;
+    let took = sys::thread_time() - begun;
     SEARCH
         .owed_until
         .store(owed + took * SHARE, Ordering::Relaxed);
@@ -182,12 +182,12 @@ fn search(wanted: &mut [Wanted], whom: Whom) -> Told {
     let proc = Folder::open(libc::AT_FDCWD, c"/proc").ok()?;
     // One that does not show the first process hides others too.
     sys::stat_at(proc.0, c"1/stat").ok()?;
-    let until = sys::now() + BOUND;
+    let until = sys::thread_time() + BOUND;
     let me = sys::getpid();
     let mut told = Some(());
     sys::each_number(proc.0, |pid| {
         if pid != me {
-            told = process(&proc, pid, wanted, whom).filter(|()| sys::now() < until);
+            told = process(&proc, pid, wanted, whom).filter(|()| sys::thread_time() < until);
         }
         told.is_some()
     })

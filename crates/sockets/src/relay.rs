@@ -185,11 +185,10 @@ fn sleeps(v: &View<'_>) -> bool {
     reads.readers.any() || writes.writers.any()
 }
 
-/// Has the peer taken back what was unread? It has little time for that.
+/// Has the peer taken back what was unread? It has little time for that, and can't where it has gone on by the kernel behind it.
 fn is_withdrawn_in_time(c: &Conn, v: &View<'_>) -> bool {
     let until = sys::now() + WAKING;
-    let by_ring = || Tx(v.inn().send.tx.load(Ordering::Acquire)).by_ring();
-    while by_ring() && v.in_ring().unread() > 0 {
+    while has_unread(v) {
         if look::events(c) != 0 || sys::now() >= until {
             return false;
         }
