@@ -344,9 +344,7 @@ impl Inner {
         self.disarm(i);
         self.keep_count(i);
         let reg = *self.at(i);
-        if reg.hot {
-            self.hot.retain(|&j| j as usize != i);
-        }
+        self.forget_hot(i);
         if !reg.orphan {
             self.by_fd[reg.fd as usize] = 0;
         }

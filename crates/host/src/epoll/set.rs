@@ -459,7 +459,8 @@ impl Set {
         if let Some(inner) = inner.filter(|inner| !core::ptr::eq(*inner, self)) {
             inner.held().nest();
         }
-        let mut inner = self.held();
+        // Who sleeps on the set counts itself before it takes the lock, and is seen by who takes it later.
+        let mut inner = self.held_briefly();
         let ep = inner.ep;
         if let Some((h, _)) = tracked {
             inner.reach_again(fd, h);

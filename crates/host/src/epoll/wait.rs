@@ -163,7 +163,7 @@ impl Set {
 
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
     fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
-        let mut inner = self.held();
+        let mut inner = self.held_briefly();
         inner.heat_sets();
         inner.begin();
         if inner.mutes {
@@ -192,7 +192,7 @@ impl Set {
 
     fn spin(&self, out: &mut [epoll_event]) -> i32 {
         let peers = {
-            let inner = self.held();
+            let inner = self.held_briefly();
             if inner.hot.is_empty() {
                 return 0;
             }

@@ -17,9 +17,14 @@ impl Inner {
         self.disarm(i);
         self.keep_count(i);
         self.regs[i].parked = true;
-        if self.regs[i].hot {
-            self.regs[i].hot = false;
-            self.hot.retain(|&j| j as usize != i);
+        self.forget_hot(i);
+    }
+
+    /// It is not looked at each time any more. The latest is the first to go, as a rule.
+    pub fn forget_hot(&mut self, i: usize) {
+        let was_hot = core::mem::take(&mut self.at_mut(i).hot);
+        if was_hot && let Some(n) = self.hot.iter().rposition(|&j| j as usize == i) {
+            self.hot.remove(n);
         }
     }
 
@@ -168,10 +173,7 @@ impl Inner {
 
     pub fn arm(&mut self, i: usize) {
         self.arm_only(i);
-        if self.regs[i].hot {
-            self.regs[i].hot = false;
-            self.hot.retain(|&j| j as usize != i);
-        }
+        self.forget_hot(i);
     }
 
     pub fn arm_only(&mut self, i: usize) {

@@ -148,16 +148,17 @@ impl Inner {
 
     /// The same; `there` says whether the kernel has a number's registration with that data still.
     pub fn let_apart_if(&mut self, i: usize, there: impl Fn(i32, u64) -> bool) -> bool {
-        let reg = *self.at(i);
+        let reg = self.at(i);
         let apart = reg.carried && reg.d.is_some_and(|d| d.is_apart(reg.h));
         if apart {
             self.disarm(i);
-            self.hot.retain(|&j| j as usize != i);
+            self.forget_hot(i);
+            let reg = self.at(i);
             if reg.rings {
                 self.delete(reg.bell);
             }
             let reg = &mut self.regs[i];
-            (reg.carried, reg.hot, reg.rings) = (false, false, false);
+            (reg.carried, reg.rings) = (false, false);
             if there(reg.fd, Tag::new(false, reg.generation, reg.fd).0) {
                 self.reach(i);
             }
