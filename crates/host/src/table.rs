@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Numbers at and beyond this are always foreign.
 pub const SIZE: usize = 1 << 20;
@@ -133,6 +133,17 @@ pub struct Arrivals {
     pub taken_back: u64,
     /// Whatever the kernel has told by now is counted.
     pub certain: bool,
+}
+
+static SHARES_ENDS: AtomicBool = AtomicBool::new(false);
+
+/// From here on other processes may hold ends that this one holds, and move them without a bell.
+pub fn share_ends() {
+    SHARES_ENDS.store(true, Ordering::SeqCst);
+}
+
+pub fn shares_ends() -> bool {
+    SHARES_ENDS.load(Ordering::Relaxed)
 }
 
 /// A kind of descriptor whose readiness is partly known in user space. Event bits are poll(2)'s.

@@ -466,7 +466,7 @@ fn connection(e: &Entry, fd: i32) -> Option<&'static Conn> {
 fn join(c: &Conn) {
     let looks = pins::entered();
     let Some(v) = c.view(&looks) else { return };
-    v.header.shared.store(1, Ordering::Release);
+    v.header.share();
     v.own().holders.fetch_add(1, Ordering::AcqRel);
     // An exec ends all threads but one, wherever they are: nobody of this process is in a section yet.
     let me = process::owner();

@@ -51,7 +51,7 @@ pub fn leave(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) -> bo
 /// Runs `work` in a process of its own that holds this end of the connection too.
 pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     // Its other holder is seen by peers and siblings, and the segment is not used again.
-    v.header.shared.store(1, Ordering::Release);
+    v.header.share();
     v.own().holders.fetch_add(1, Ordering::AcqRel);
     c.record().holders.fetch_add(1, Ordering::AcqRel);
     bell::ring(v.peer_bell());

@@ -413,7 +413,7 @@ impl Lending {
             return false;
         }
         if let Some(v) = v {
-            v.header.shared.store(1, Ordering::Release);
+            v.header.share();
         }
         self.text.push_str(&heir.text());
         true

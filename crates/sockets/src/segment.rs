@@ -148,6 +148,14 @@ const _: () = assert!(size_of::<SendLine>() == 128 && size_of::<ReceiveLine>() =
 const _: () = assert!(size_of::<End>() == 128 && size_of::<Direction>() == 640);
 const _: () = assert!(size_of::<Header>() == 128 + 2 * 128 + 2 * 640);
 
+impl Header {
+    /// Other processes may hold an end of it, too.
+    pub fn share(&self) {
+        self.shared.store(1, Ordering::Release);
+        headwater_host::table::share_ends();
+    }
+}
+
 /// A segment in this process, with the two ends' doorbells.
 pub struct Mapped {
     pub segment: Segment,

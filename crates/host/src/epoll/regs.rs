@@ -33,6 +33,8 @@ pub struct Inner {
     pub looked: u64,
     /// For how long it had not been when the last call began, in nanoseconds; 0: it was asked since.
     pub unasked: u64,
+    /// How many directions this process had moved when the hot registrations were gone through last.
+    pub moves: u64,
     kernel_first: bool,
     /// Which of the kernel's events is told first where there is not room for all.
     pub turn: usize,
@@ -223,6 +225,7 @@ impl Inner {
             news: 0,
             looked: 0,
             unasked: 0,
+            moves: 0,
             kernel_first: false,
             turn: 0,
             scan_turn: 0,

@@ -357,7 +357,9 @@ fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usiz
     inner.looked = sys::now();
     inner.unasked = 0;
     inner.is_new = false;
-    inner.watch_hot();
+    if inner.may_have_moved() {
+        inner.watch_hot();
+    }
     let told = ask_kernel(inner, out, known);
     match core::mem::take(&mut inner.collected) {
         // It was looked at the hot ones before.

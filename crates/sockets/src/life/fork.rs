@@ -64,7 +64,7 @@ fn before_fork() -> bool {
                 if let Some(v) = c.view(&looks) {
                     let was_shared = v.is_shared();
                     v.own().holders.fetch_add(1, Ordering::AcqRel);
-                    v.header.shared.store(1, Ordering::Release);
+                    v.header.share();
                     if !was_shared {
                         // Sleepers learn that their sleeps are bounded from now on.
                         headwater_channel::bell::ring(v.own_bell());

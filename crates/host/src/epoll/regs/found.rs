@@ -3,10 +3,10 @@
 use libc::epoll_event;
 
 use super::{Inner, Reg};
-use crate::counters::{self, Reason};
+use crate::counters::{self, Counter, Reason};
 use crate::epoll::{ET, ONESHOT, Tag};
 use crate::sys;
-use crate::table::Kind;
+use crate::table::{self, Kind};
 
 /// What a look from outside has found.
 enum Found {
@@ -19,6 +19,21 @@ enum Found {
 }
 
 impl Inner {
+    /// May a hot registration need another watch than it has? A move by a call of this process, or of one that shares an end, rings no
+    /// bell.
+    pub fn may_have_moved(&mut self) -> bool {
+        // First: what moves from here on is counted later.
+        let moves =
+            counters::read(Counter::Switches).wrapping_add(counters::read(Counter::Unswitches));
+        let moved = moves != core::mem::replace(&mut self.moves, moves);
+        moved || table::shares_ends() || self.is_special()
+    }
+
+    /// Are there registrations that change by more than calls and bells?
+    fn is_special(&self) -> bool {
+        self.nested || self.shared || self.has_sets || self.mutes || self.duplicates || self.orphans
+    }
+
     /// Directions may have moved by calls of this process, for which no bell rings.
     pub fn watch_hot(&mut self) {
         let mut collected = false;

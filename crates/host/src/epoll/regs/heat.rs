@@ -191,6 +191,8 @@ impl Inner {
 
     /// What the process that this one is a copy of has armed stays so there, and is not here.
     pub fn leave_to_parent(&mut self) {
+        // A child counts anew.
+        self.moves = u64::MAX;
         for reg in &mut self.regs {
             let Some(d) = reg.d else { continue };
             reg.parents |= reg.rings;
