@@ -181,6 +181,6 @@ fn close(first: u32, last: u32) {
 /// Does a close of the connection reset it, because there is something that the program has not read?
 pub fn is_reset_by_close(v: &View<'_>, shadow: i32) -> bool {
     (!switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0)
-        || sys::ioctl_int(shadow, libc::FIONREAD).is_ok_and(|n| n > 0)
+        || look::has_bytes(shadow)
         || look::events_of(shadow) & (libc::POLLERR | libc::POLLHUP) != 0
 }

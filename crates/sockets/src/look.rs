@@ -79,7 +79,7 @@ pub fn shown(c: &Conn) -> Shown {
         return Shown::Nothing;
     };
     let events = poll(shadow.fd(), libc::POLLIN | libc::POLLRDHUP);
-    if events == 0 {
+    if events == 0 && !(c.record().waits_for_more() && has_bytes(shadow.fd())) {
         return Shown::Nothing;
     }
     // It stays to be seen by later calls, and an end by senders.
@@ -146,6 +146,11 @@ pub fn events_of(fd: i32) -> i16 {
 /// Have both directions of this socket ended? It leaves the error where it is.
 pub fn is_over(shadow: i32) -> bool {
     poll(shadow, 0) & libc::POLLHUP != 0
+}
+
+/// Has the kernel bytes to read, though they be fewer than SO_RCVLOWAT asks for, of which poll(2) says nothing?
+pub fn has_bytes(fd: i32) -> bool {
+    sys::ioctl_int(fd, libc::FIONREAD).is_ok_and(|n| n > 0)
 }
 
 /// poll(2) of one descriptor, without waiting.

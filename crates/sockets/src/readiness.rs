@@ -338,7 +338,9 @@ fn came(c: &conn::Conn, v: &View<'_>, w: Tx) -> u64 {
 #[inline]
 fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
     let low = c.record().low_water.load(Ordering::Relaxed) as usize;
-    low <= 1 || v.in_ring().unread() >= low || look::peer_was_here(v)
+    // The peer may have ended its receiving alone.
+    let has_ended = || look::peer_was_here(v) && look::events(c) != 0;
+    low <= 1 || v.in_ring().unread() >= low || has_ended()
 }
 
 /// SO_RCVLOWAT was set. If there is as much as it asks for, that is an edge to the kernel, whatever was told before.

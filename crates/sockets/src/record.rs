@@ -424,6 +424,11 @@ impl Record {
             });
     }
 
+    /// Is SO_RCVLOWAT more than the one byte that it is at first?
+    pub fn waits_for_more(&self) -> bool {
+        self.low_water.load(Ordering::Relaxed) > 1
+    }
+
     pub fn has(&self, flag: u32) -> bool {
         self.flags.load(Ordering::Relaxed) & flag != 0
     }

@@ -106,8 +106,8 @@ impl Sink for Pipe {
     }
 
     fn take_kernel(&mut self, fd: i32, _: i32, limit: usize) -> Result<usize, i32> {
-        // The call waits for a socket's first byte, whatever its flags say.
-        if !is(fd, libc::POLLIN | libc::POLLRDHUP) {
+        // The call waits for a socket's first byte, whatever its flags say, but for no more, whatever SO_RCVLOWAT says.
+        if !is(fd, libc::POLLIN | libc::POLLRDHUP) && !look::has_bytes(fd) {
             return Err(EAGAIN);
         }
         let n = self.left.min(limit);

@@ -1,5 +1,7 @@
 //! Waits of a call, and how often it begins.
 
+use core::time::Duration;
+
 use headwater_channel::wait::{Learner, Outcome};
 use headwater_host::counters::{self, Counter};
 use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
@@ -77,6 +79,9 @@ pub fn deadline(timeout: u64) -> Option<u64> {
     Some(sys::now().saturating_add(timeout))
 }
 
+/// A sleep beside bytes that are fewer than SO_RCVLOWAT asks for: a splice, or a receive of less, waits for no more.
+const FEW_SLICE: u64 = Duration::from_millis(5).as_nanos() as u64;
+
 /// Pauses, a fraction of a microsecond together, for which a reader of a one-way stream leaves the writer alone.
 const GATHER: u32 = 16;
 
@@ -149,7 +154,9 @@ pub fn sleep(
         true => (&mut fds[..1], Some(VAIN_SLICE)),
         false => (&mut fds[..], v.is_shared().then_some(SHARED_SLICE)),
     };
-    let bound = [bound, slice].into_iter().flatten().min();
+    // poll(2) says nothing of bytes that the kernel has, but too few of.
+    let unseen = v.record.waits_for_more().then_some(FEW_SLICE);
+    let bound = [bound, slice, unseen].into_iter().flatten().min();
     if !sleeps::begin() {
         return Ok(());
     }
