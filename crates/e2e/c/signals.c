@@ -504,28 +504,7 @@ static void *wait_anew(void *arg) {
     return NULL;
 }
 /* What becomes of the number meanwhile, or of the connection. */
-static int in_message;
-static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe", "non-blocking",
-                                      "closed, and under way in a message of a child"};
-/* The call waits on in the kernel then. The message is never taken. */
-static void close_behind_a_message(int fd) {
-    int pair[2], go[2];
-    char c;
-    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-    must(pipe(go));
-    int child = must(fork());
-    if (child == 0) {
-        assert(read(go[0], &c, 1) == 1);
-        pass_descriptor(pair[0], fd);
-        _exit(0);
-    }
-    must(close(fd));
-    assert(write(go[1], "", 1) == 1);
-    must(waitpid(child, NULL, 0));
-    usleep(20000);
-    close(pair[0]), close(go[0]), close(go[1]);
-    in_message = pair[1];
-}
+static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe", "non-blocking"};
 static void fill_to_the_last_crumb(int fd, int patience) {
     char piece[8192] = {0};
     nonblocking(fd, 1);
@@ -562,7 +541,6 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     case 2: must(dup2(c, a)); break;
     case 3: must(dup2(p[!!call->sends], a)); break;
     case 4: nonblocking(a, 1); break;
-    case 5: close_behind_a_message(a); break;
     }
     /* What it is by now makes no difference to a call that nothing has begin anew. */
     usleep(2000);
@@ -574,15 +552,13 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     if (!waiting.returned)
         fail("it waits on");
     pthread_join(t, NULL);
-    if (what == 5)
-        close(in_message);
-    else if (what >= 2)
+    if (what >= 2)
         close(a);
     if (copy >= 0)
         close(copy);
     close(b), close(c), close(d), close(p[0]), close(p[1]);
     /* What there is room for goes before the number is asked for again; only another connection or a pipe has some of its own. */
-    return waited && !((what < 2 || what >= 4) && call->sends && waiting.result > 0);
+    return waited && !((what < 2 || what == 4) && call->sends && waiting.result > 0);
 }
 static void anew_server(int fd) {
     struct sockaddr_in at;
@@ -593,8 +569,6 @@ static void anew_server(int fd) {
         for (size_t i = 0; i < sizeof anews / sizeof *anews; i++) {
             /* A writer who is full goes on by the kernel after a while; on a busy machine that comes first. */
             int tries = 0;
-            if (what == 5 && anews[i].call == anew_out_of)
-                continue;
             while (!begins_anew(&anews[i], what, tries < 3 ? 5 : 300, &at, l))
                 assert(++tries < 50);
             errno = waiting.error;

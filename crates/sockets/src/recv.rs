@@ -144,7 +144,7 @@ fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
     let result = as_often_as_begun(c, fd, |looks, pinned| {
         let v = c.view(looks)?;
         v.publish_cpu();
-        attempt(c, &v, &mut buffers, flags, (fd, own), looks, pinned)
+        attempt(c, &v, &mut buffers, flags, own, looks, pinned)
     });
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -163,7 +163,7 @@ fn attempt(
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
-    (fd, own): (i32, Own<'_>),
+    own: Own<'_>,
     looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
@@ -261,17 +261,12 @@ fn attempt(
                 return Some(Ok(()));
             }
             Step::Kernel => {
+                // By the shadow's own number: the program's may be gone by now.
                 if !pin(c, v, looks, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                // By the shadow's own number once it has waited: the program's may be gone by now.
-                let has_waited = waited || peek.seen > 0;
-                let by = if has_waited { c.fd() } else { fd };
-                // The kernel's call would wait as long as the time limit says by now, and be begun anew on that number.
-                let limit = r.receive_timeout.load(Ordering::Relaxed);
-                let other = waited
-                    && (limit != began_with
-                        || by != fd && !c.found_nonblocking() && !process::is_confined());
+                // The kernel's call would wait as long as the time limit says by now.
+                let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
                 if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
                     match wait(c, v, end) {
                         Ok(()) => continue,
@@ -289,7 +284,7 @@ fn attempt(
                 // O_NONBLOCK was set after the call began.
                 let is_late = || !at_once && peek.seen == 0 && r.has(NONBLOCK);
                 let was_late = is_late();
-                let n = own(by, rest);
+                let n = own(c.fd(), rest);
                 let errno = next::errno();
                 if peek.seen > buffers.done && n < peek.seen as isize {
                     peek.count(buffers);
