@@ -4,7 +4,8 @@
 use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, next, sys};
-use headwater_streams::head::{self, Head, control, life, opening};
+use headwater_streams::head::opening::{self, By};
+use headwater_streams::head::{self, Head, control, life};
 use headwater_streams::{attach, strlog as logging};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
@@ -65,9 +66,7 @@ pub unsafe fn writev(h: Handle, iov: *const iovec, n: c_int) -> ssize_t {
 fn on(h: Handle, f: impl FnOnce(&'static Head) -> sys::Result<usize>) -> sys::Result<usize> {
     let looks = enter();
     let head = head::get(h, &looks).ok_or(libc::EBADF)?;
-    if opening::is_own(h) {
-        return opening::by(h, head, || f(head));
-    }
+    let _by = opening::is_own(h).then(|| By::begin(h, head));
     f(head)
 }
 

@@ -27,7 +27,8 @@ pub use error::Error;
 
 use crate::ddi::{M_IOCACK, M_PASSFP, iocblk};
 use crate::head::inlet::{Front, Inlet, Trouble};
-use crate::head::{self, Head, life, linking, local, opening, requests};
+use crate::head::opening::By;
+use crate::head::{self, Head, life, linking, local, requests};
 
 /// A message that was received, whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,7 +95,8 @@ impl Stream {
     /// A call that may wait: whether it does is a matter of this open of the name.
     fn call<T>(&self, f: impl FnOnce(&'static Head) -> Result<T, c_int>) -> Result<T, Error> {
         let head = self.head()?;
-        Ok(opening::by(self.handle, head, || f(head))?)
+        let _by = By::begin(self.handle, head);
+        Ok(f(head)?)
     }
 
     /// Pushes a module: built in, or registered by this program. Errors: Unknown, HungUp, what the module's open says.

@@ -359,8 +359,9 @@ fn a_request_sleeps_though_a_fifo_has_no_writer_left() {
     // struct strioctl: no data, an answer within a second.
     let request = [1u32, 1, 0, 0, 0, 0];
     let ask = |cmd, arg| {
+        let _by = head::opening::By::begin(h, head);
         // SAFETY: what the requests want: a string, and a struct strioctl without data.
-        head::opening::by(h, head, || unsafe { ioctl(head, reader, cmd, arg) })
+        unsafe { ioctl(head, reader, cmd, arg) }
     };
     ask(I_PUSH, c"mute".as_ptr().addr()).unwrap();
     let before = head.words().wakeups.load(Ordering::Relaxed);

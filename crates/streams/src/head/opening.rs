@@ -234,13 +234,23 @@ pub fn set_nonblocking(h: Handle, on: bool) -> bool {
     true
 }
 
-/// Runs a call on `head` as one by this descriptor.
-pub fn by<T>(h: Handle, head: &Head, call: impl FnOnce() -> T) -> T {
-    // A handler's calls come in between.
-    let outer = CURRENT.replace((head, Some(h)));
-    let result = call();
-    CURRENT.set(outer);
-    result
+/// While there is one, the call in progress on a head is one by a certain descriptor. A handler's calls come in between.
+pub struct By {
+    outer: (*const Head, Option<Handle>),
+}
+
+impl By {
+    pub fn begin(h: Handle, head: &Head) -> By {
+        By {
+            outer: CURRENT.replace((head, Some(h))),
+        }
+    }
+}
+
+impl Drop for By {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+    }
 }
 
 /// Must the call in progress on `head` not wait? A call left by a longjmp may leave its mark, for this head only.
