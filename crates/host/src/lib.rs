@@ -8,7 +8,7 @@
 //!   signal        handlers wrapped, so that none runs inside a locked section
 //!   lifecycle     what is held over a fork, in which order
 //!   process       identity, sections; sleeps: the threads in waits of ours
-//!   thread        threads of our own; stand_in: who does their work where there can be none
+//!   worker        the thread of our own; stand_in: who does its work where there can be none
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
 //!   unwinder      what panics need, loaded when something is carried
@@ -47,8 +47,8 @@ pub mod sleeps;
 pub mod stand_in;
 pub mod sys;
 pub mod table;
-pub mod thread;
 pub mod thread_end;
 pub mod unwinder;
+pub mod worker;
 
 pub use headwater_channel::{roster, sync};

@@ -43,12 +43,18 @@ pub enum Part {
     Sockets,
     /// What a process has one of: made with anything else held.
     Making,
+    /// What is held back waits for a thread, which is the parent's. Nothing is held of either.
+    Flusher,
+    Worker,
 }
 
-const PARTS: usize = Part::Making as usize + 1;
+const PARTS: usize = Part::Worker as usize + 1;
 
 /// The order behind a fork: what is below first, but for those that, in the child, use what is said.
 const BEHIND: [Part; PARTS] = [
+    // Whoever has work for the thread of a child starts it.
+    Part::Worker,
+    Part::Flusher,
     Part::Making,
     // Connections that calls of the parent had left end in the child, and tell the sets.
     Part::Sets,
@@ -241,7 +247,7 @@ mod tests {
         let mut seen: Vec<usize> = (0..PARTS)
             .map(|turn| (BEHIND_AS_NUMBER >> (4 * turn) & 15) as usize)
             .collect();
-        assert_eq!(seen[0], Part::Making as usize);
+        assert_eq!(seen[0], Part::Worker as usize);
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..PARTS));
     }

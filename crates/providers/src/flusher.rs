@@ -1,17 +1,17 @@
-//! The thread that sends what is held back and nobody else has sent: it sleeps while nothing is held, ticks while
-//! something is, and steps aside for writers that fill their buffers themselves. All signals are blocked in it.
+//! Sends what is held back and nobody else has sent, in the [background](worker): it rests while nothing is held, ticks while
+//! something is, and steps aside for writers that fill their buffers themselves.
 //!
 //! Who holds something back says [`hold`], and [`drop_hold`] when it is gone. A tick calls those that were [named](ask): the
-//! endpoints, which call `flush` of their providers, and SCTP's stack; and what waits in links of loop-back. In this thread that
+//! endpoints, which call `flush` of their providers, and SCTP's stack; and what waits in links of loop-back. In a tick that
 //! sends only what is [`due`](tick), and says by [`note`] how it went.
 
 use core::cell::Cell;
 use core::time::Duration;
 
-use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
-use headwater_host::{stand_in, sys};
-use syscalls::{Sysno, syscall};
+use headwater_host::lifecycle::{self, Part};
+use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering};
+use headwater_host::sys;
+use headwater_host::worker::{self, Client, Rest};
 
 /// Between two ticks, in nanoseconds; the longest while writers go by themselves, and while the kernel takes nothing.
 const TICK: u64 = Duration::from_micros(25).as_nanos() as u64;
@@ -21,7 +21,7 @@ const TICK_STUCK: u64 = Duration::from_millis(10).as_nanos() as u64;
 /// shared CPU.
 const TICK_LAZY: u64 = Duration::from_millis(1).as_nanos() as u64;
 const TICK_LAZIEST: u64 = Duration::from_millis(8).as_nanos() as u64;
-/// Ticks without anything held, after which the thread goes to sleep.
+/// Ticks without anything held, after which there are none.
 const QUIET: u32 = 6;
 
 const ASLEEP: u32 = 0;
@@ -34,8 +34,6 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 /// Those of them for which there is no hurry.
 static LAZY: AtomicU32 = AtomicU32::new(0);
 static STATE: AtomicU32 = AtomicU32::new(ASLEEP);
-/// The process whose thread it is: 0 is none.
-static THREAD_OF: AtomicI32 = AtomicI32::new(0);
 
 /// Of those who hold something back, and whom a tick asks.
 pub enum Holder {
@@ -63,10 +61,32 @@ pub enum Went {
 }
 
 thread_local! {
-    /// In the thread, the time of the tick; 0 elsewhere.
+    /// The time of the tick that the thread is in; 0: in none.
     static NOW: Cell<u64> = const { Cell::new(0) };
     static SENT: Cell<bool> = const { Cell::new(false) };
     static BUSY: Cell<bool> = const { Cell::new(false) };
+    static RHYTHM: Cell<Rhythm> = const { Cell::new(Rhythm::ASLEEP) };
+}
+
+/// Of the ticks.
+#[derive(Clone, Copy)]
+struct Rhythm {
+    asleep: bool,
+    pause: u64,
+    /// So many ticks had nothing to send.
+    quiet: u32,
+    before: Went,
+    lazy: bool,
+}
+
+impl Rhythm {
+    const ASLEEP: Rhythm = Rhythm {
+        asleep: true,
+        pause: TICK,
+        quiet: 0,
+        before: Went::Sent,
+        lazy: false,
+    };
 }
 
 /// A buffer begins to hold something back.
@@ -114,14 +134,14 @@ pub fn is_anything_held() -> bool {
     HELD.load(Ordering::Acquire) > 0
 }
 
-/// The time of the tick, if the caller is the thread.
+/// The time of the tick, if the caller is in one.
 #[inline]
 pub fn tick() -> Option<u64> {
     let now = NOW.with(Cell::get);
     (now != 0).then_some(now)
 }
 
-/// What the thread learns at an endpoint.
+/// What a tick learns at an endpoint.
 pub fn note(went: Went) {
     match went {
         Went::Sent => SENT.with(|s| s.set(true)),
@@ -130,10 +150,9 @@ pub fn note(went: Went) {
     }
 }
 
-/// In the child of a fork: the thread stayed with the parent.
-pub fn forked() {
-    if THREAD_OF.load(Ordering::Relaxed) != sys::getpid() {
-        THREAD_OF.store(0, Ordering::Relaxed);
+/// The ticks are the parent's.
+fn after_fork(in_child: bool) {
+    if in_child {
         STATE.store(ASLEEP, Ordering::SeqCst);
     }
 }
@@ -141,108 +160,77 @@ pub fn forked() {
 /// False: there is no thread, nor can one be started.
 #[cold]
 fn wake() -> bool {
-    let me = sys::getpid();
-    let of = THREAD_OF.load(Ordering::Acquire);
-    if of != me {
-        return start(of, me);
-    }
+    lifecycle::add_first(Part::Flusher, || true, after_fork);
     STATE.store(TICKING, Ordering::SeqCst);
-    // SAFETY: the word is static.
-    let _ = unsafe {
-        syscall!(
-            Sysno::futex,
-            STATE.as_ptr(),
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1
-        )
-    };
-    true
+    let turns = worker::begin_in_time(Client::Flusher, turn_of_thread, Some(turn_of_a_call));
+    if turns.is_err() {
+        // Held data then goes with the next call that flushes, or waits.
+        STATE.store(ASLEEP, Ordering::SeqCst);
+    }
+    turns.is_ok()
 }
 
-fn start(of: i32, me: i32) -> bool {
-    let first = THREAD_OF.compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed);
-    if first.is_err() {
-        return true;
-    }
+fn turn_of_thread(rest: &mut Rest) {
+    let mut rhythm = RHYTHM.get();
+    let woken = core::mem::replace(&mut rhythm.asleep, false);
     STATE.store(TICKING, Ordering::SeqCst);
-    let Err(errno) = headwater_host::thread::spawn_in_time(run) else {
-        stand_in::no_more(turn_of_a_call);
-        return true;
-    };
-    // Held data then goes with the next call that flushes, or waits.
-    THREAD_OF.store(0, Ordering::Release);
-    STATE.store(ASLEEP, Ordering::SeqCst);
-    if stand_in::instead_of(turn_of_a_call) {
-        log::write(
-            Level::Warn,
-            format_args!("no thread to send held data (errno {errno})"),
-        );
+    if !woken {
+        rhythm.tick();
     }
-    false
-}
-
-extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: a C string of at most 15 bytes; the other asks for timers that are not rounded.
-    unsafe {
-        libc::prctl(libc::PR_SET_NAME, c"headwater-flush".as_ptr());
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-    }
-    if std::panic::catch_unwind(go_on).is_err() {
-        log::write(
-            Level::Error,
-            format_args!("the flushing thread has failed: held data waits for the next call"),
-        );
-    }
-    core::ptr::null_mut()
-}
-
-fn go_on() {
-    let mut pause = TICK;
-    let mut quiet = 0;
-    let mut before = Went::Sent;
-    let mut lazy = false;
-    loop {
-        if is_anything_held() {
-            let was = core::mem::replace(&mut lazy, is_only_lazy());
-            pause = match (was, lazy) {
-                (true, true) => (pause * 2).min(TICK_LAZIEST),
-                (false, true) => TICK_LAZY,
-                (true, false) => TICK,
-                (false, false) => pause,
-            };
-        }
-        let state = if pause > TICK_BUSY || lazy {
-            SLOW
-        } else {
-            TICKING
-        };
-        if state == SLOW {
-            STATE.store(SLOW, Ordering::SeqCst);
-            if lazy && !is_only_lazy() {
-                continue;
-            }
-        }
-        sleep(state, Some(pause));
-        STATE.store(TICKING, Ordering::SeqCst);
+    if rhythm.quiet >= QUIET {
+        rhythm = Rhythm::ASLEEP;
+        STATE.store(ASLEEP, Ordering::SeqCst);
         if !is_anything_held() {
-            quiet += 1;
-            if quiet >= QUIET {
-                rest();
-                (quiet, pause, lazy) = (0, TICK, false);
-            }
-            continue;
+            return RHYTHM.set(rhythm);
         }
-        quiet = 0;
+        rhythm.asleep = false;
+        STATE.store(TICKING, Ordering::SeqCst);
+    }
+    loop {
+        rhythm.choose_pause();
+        if rhythm.pause <= TICK_BUSY && !rhythm.lazy {
+            break;
+        }
+        STATE.store(SLOW, Ordering::SeqCst);
+        // Else somebody held something who thought that the next tick is soon.
+        if !rhythm.lazy || is_only_lazy() {
+            break;
+        }
+        STATE.store(TICKING, Ordering::SeqCst);
+    }
+    RHYTHM.set(rhythm);
+    rest.until(sys::now() + rhythm.pause);
+}
+
+impl Rhythm {
+    fn tick(&mut self) {
+        if !is_anything_held() {
+            self.quiet += 1;
+            return;
+        }
+        self.quiet = 0;
         let went = turn();
         // Once is not yet a habit.
-        pause = match went {
-            _ if lazy => pause,
+        self.pause = match went {
+            _ if self.lazy => self.pause,
             Went::Sent => TICK,
-            _ if went != before => pause,
-            Went::Busy => (pause * 2).min(TICK_BUSY),
-            Went::Stuck => (pause * 2).min(TICK_STUCK),
+            _ if went != self.before => self.pause,
+            Went::Busy => (self.pause * 2).min(TICK_BUSY),
+            Went::Stuck => (self.pause * 2).min(TICK_STUCK),
         };
-        before = went;
+        self.before = went;
+    }
+
+    fn choose_pause(&mut self) {
+        if is_anything_held() {
+            let was = core::mem::replace(&mut self.lazy, is_only_lazy());
+            self.pause = match (was, self.lazy) {
+                (true, true) => (self.pause * 2).min(TICK_LAZIEST),
+                (false, true) => TICK_LAZY,
+                (true, false) => TICK,
+                (false, false) => self.pause,
+            };
+        }
     }
 }
 
@@ -258,6 +246,7 @@ fn turn() -> Went {
         }
     }
     crate::loopback::link::outbox::flush_due();
+    NOW.with(|n| n.set(0));
     if SENT.with(Cell::get) {
         Went::Sent
     } else if BUSY.with(Cell::get) {
@@ -273,26 +262,5 @@ fn turn_of_a_call() -> u64 {
         return u64::MAX;
     }
     turn();
-    NOW.with(|n| n.set(0));
     TICK_BUSY
-}
-
-/// Until something is held again.
-fn rest() {
-    STATE.store(ASLEEP, Ordering::SeqCst);
-    while !is_anything_held() && STATE.load(Ordering::SeqCst) == ASLEEP {
-        sleep(ASLEEP, None);
-    }
-    STATE.store(TICKING, Ordering::SeqCst);
-}
-
-/// Until the time is up, or the state is no longer this.
-fn sleep(state: u32, ns: Option<u64>) {
-    let ts = ns.map(sys::timespec);
-    let ts = ts
-        .as_ref()
-        .map_or(core::ptr::null(), |t| t as *const libc::timespec);
-    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is static, the time null or valid.
-    let _ = unsafe { syscall!(Sysno::futex, STATE.as_ptr(), wait, state, ts) };
 }

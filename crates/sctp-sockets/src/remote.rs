@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   owner: program, stack, sockets                     child
-//!     serving  one thread     <-- presence (SEQPACKET) --    says by its end that the child is gone, and brings new lines
+//!     serving  background     <-- presence (SEQPACKET) --    says by its end that the child is gone, and brings new lines
 //!     owner    who has what   <-- lines (STREAM) ---------   verbs   requests and answers (wire), a line per call at a time (link)
 //!                             --- bells (eventfd) -------->          what blocking calls and poll(2) wait at
 //! ```
@@ -47,8 +47,8 @@ pub fn never_waits() -> bool {
     NEVER_WAITS.with(Cell::get)
 }
 
-fn wait_never() {
-    NEVER_WAITS.with(|never| never.set(true));
+fn wait_never(on: bool) {
+    NEVER_WAITS.with(|never| never.set(on));
 }
 
 fn has_left() -> bool {

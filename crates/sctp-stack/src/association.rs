@@ -6,6 +6,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_host::sys;
+use headwater_host::worker::{self, Client};
 use headwater_sctp::Time;
 use headwater_sctp::association::{Association as Engine, SendError};
 use headwater_sctp::config::AssocConfig;
@@ -306,7 +307,7 @@ impl Association {
     /// As [`Association::pump`], where there is no thread that does it between calls.
     #[inline]
     pub fn pump_if_alone(&self) {
-        if !self.stack().background.is_started() {
+        if !worker::is_there(Client::Sctp) {
             self.pump();
         }
     }

@@ -1,13 +1,11 @@
-//! The thread that takes packets and runs timers while no call of the program does: it leads (see [`stack`](super::stack)) once
-//! nobody has pumped for a millisecond, and dozes otherwise, so that it does not wake for every packet of a program that is in
-//! calls. All signals are blocked in it.
+//! Takes packets and runs timers while no call of the program does, in the [background](worker): it leads (see [`stack`](super::stack)) once
+//! nobody has pumped for a millisecond, and dozes otherwise, so that it does not wake for every packet of a program that is in calls.
 
 use core::time::Duration;
 
-use headwater_channel::bell;
-use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
-use headwater_host::{hidden, stand_in, sys};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::worker::{self, Client, Rest};
+use headwater_host::{hidden, sys};
 
 use super::stack::{self, Stack};
 use super::stat;
@@ -26,6 +24,10 @@ pub struct Background {
     state: AtomicU32,
     /// Somebody is about to wait outside of our calls.
     hurry: AtomicBool,
+    /// How often callers had pumped at the last turn.
+    seen: AtomicU64,
+    /// Until when it sleeps at the links; 0: it does not.
+    until: AtomicU64,
     /// Where others ask for statistics; -1: nowhere.
     stat: AtomicI32,
 }
@@ -36,13 +38,15 @@ impl Default for Background {
             started: AtomicBool::new(false),
             state: AtomicU32::new(AWAKE),
             hurry: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+            until: AtomicU64::new(0),
             stat: AtomicI32::new(-1),
         }
     }
 }
 
 impl Background {
-    /// Starts the thread, once.
+    /// Has the turns begin, once. Where there is no thread, associations live while calls are made.
     pub fn start(&self) {
         if self.started.swap(true, Ordering::AcqRel) {
             return;
@@ -51,23 +55,8 @@ impl Background {
             self.stat
                 .store(stat::open().unwrap_or(-1), Ordering::Release);
         }
-        match headwater_host::thread::spawn_in_time(run) {
-            Ok(()) => stand_in::no_more(turn_of_a_call),
-            Err(errno) => {
-                // Associations then live while calls are made.
-                self.started.store(false, Ordering::Release);
-                if stand_in::instead_of(turn_of_a_call) {
-                    log::write(
-                        Level::Warn,
-                        format_args!("no thread for SCTP (errno {errno})"),
-                    );
-                }
-            }
-        }
-    }
-
-    pub fn is_started(&self) -> bool {
-        self.started.load(Ordering::Relaxed)
+        let turns = worker::begin_in_time(Client::Sctp, turn, Some(turn_of_a_call));
+        self.started.store(turns.is_ok(), Ordering::Release);
     }
 
     /// To be rung when a caller that leads leaves?
@@ -75,11 +64,12 @@ impl Background {
         self.state.load(Ordering::SeqCst) == HANDED
     }
 
-    /// In a process that goes on with a copy of the stack: the thread is another process's.
+    /// In a process that goes on with a copy of the stack: what there was is another process's.
     pub fn begin_anew(&self) {
         hidden::close(self.stat.swap(-1, Ordering::AcqRel));
         self.state.store(AWAKE, Ordering::SeqCst);
         self.hurry.store(false, Ordering::SeqCst);
+        self.until.store(0, Ordering::SeqCst);
         self.started.store(false, Ordering::SeqCst);
         self.start();
     }
@@ -88,121 +78,104 @@ impl Background {
         hidden::close(self.stat.swap(-1, Ordering::AcqRel));
     }
 
-    /// While callers are at it.
-    fn doze(&self, stack: &Stack, state: u32) {
-        self.state.store(state, Ordering::SeqCst);
-        let bell = stack.leading.background.bell();
-        let stays = state == DOZING || stack.leading.is_by_caller();
-        if stays && !self.hurry.load(Ordering::SeqCst) {
-            let mut set = [bell, self.stat.load(Ordering::Acquire)].map(|fd| libc::pollfd {
-                fd,
-                events: libc::POLLIN,
-                revents: 0,
-            });
-            let _ = sys::ppoll(&mut set, (state != HANDED).then_some(AWAY));
+    /// If it sleeps at the links for longer than that, it has a turn now.
+    pub fn wake_before(&self, at: u64) {
+        if self.until.load(Ordering::SeqCst) > at {
+            worker::call(Client::Sctp);
         }
-        self.state.store(AWAKE, Ordering::SeqCst);
-        bell::take(bell);
-    }
-
-    fn answer(&self) {
-        stat::answer(self.stat.load(Ordering::Acquire));
     }
 }
 
-extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: a C string of at most 15 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater-sctp".as_ptr()) };
-    let ended = std::panic::catch_unwind(|| {
-        if let Some(stack) = stack::existing() {
-            let started = &stack.background.started;
-            loop {
-                go_on(stack);
-                // Given up; or taken back, before anybody could see that the thread ends.
-                started.store(false, Ordering::SeqCst);
-                if !stack.is_ours() || started.swap(true, Ordering::SeqCst) {
-                    break;
-                }
-            }
-        }
-    });
-    if ended.is_err() {
-        let told = format_args!(
-            "the thread for SCTP has failed: associations live only while calls are made"
-        );
-        log::write(Level::Error, told);
+fn turn(rest: &mut Rest) {
+    // The links stand before the statistics in a rest there.
+    let links = rest.set().len().saturating_sub(1);
+    let came = (0..links).any(|link| rest.came(link));
+    rest.clear();
+    let Some(stack) = stack::existing() else {
+        return;
+    };
+    let background = &stack.background;
+    background.state.store(AWAKE, Ordering::SeqCst);
+    background.until.store(0, Ordering::SeqCst);
+    if came {
+        stack.suspect();
     }
-    core::ptr::null_mut()
+    stat::answer(background.stat.load(Ordering::Acquire));
+    if !stack.leading.is_by_background() {
+        let pumps = stack.pumps.load(Ordering::Relaxed);
+        let before = background.seen.swap(pumps, Ordering::Relaxed);
+        let hurry = background.hurry.swap(false, Ordering::SeqCst);
+        let led = stack.leading.is_by_caller();
+        if led || pumps != before && !hurry {
+            let rests = led && pumps == before;
+            return doze(stack, rest, if rests { HANDED } else { DOZING });
+        }
+        if !stack.leading.begin_in_background() {
+            return rest.until(0);
+        }
+    }
+    lead(stack, rest);
+}
+
+/// While callers are at it.
+fn doze(stack: &Stack, rest: &mut Rest, state: u32) {
+    let background = &stack.background;
+    background.state.store(state, Ordering::SeqCst);
+    let stays = state == DOZING || stack.leading.is_by_caller();
+    if !stays || background.hurry.load(Ordering::SeqCst) {
+        return rest.until(0);
+    }
+    rest.at(background.stat.load(Ordering::Acquire), libc::POLLIN);
+    if state == DOZING {
+        rest.until(sys::now() + AWAY);
+    }
+}
+
+/// Until a caller comes.
+fn lead(stack: &Stack, rest: &mut Rest) {
+    let background = &stack.background;
+    let pumped = stack.turn();
+    if !pumped
+        || !stack.is_ours()
+        || !stack.leading.is_by_background()
+        || stack.pumps.load(Ordering::Relaxed) != background.seen.load(Ordering::Relaxed)
+    {
+        stack.leading.end_in_background();
+        return rest.until(0);
+    }
+    for link in stack.links() {
+        rest.at(link.descriptor(), libc::POLLIN);
+    }
+    rest.at(background.stat.load(Ordering::Acquire), libc::POLLIN);
+    let until = stack.deadline();
+    background.until.store(until, Ordering::SeqCst);
+    // Who lowers it from here on calls.
+    rest.until(until.min(stack.deadline()));
 }
 
 impl Stack {
     /// A caller that led has left.
     pub fn caller_left(&self) {
         if self.background.is_handed() {
-            self.leading.background.ring();
+            worker::call(Client::Sctp);
         }
     }
 
-    /// The program is about to wait for a descriptor of ours outside of our calls: the thread takes over at once.
+    /// The program is about to wait for a descriptor of ours outside of our calls: the background takes over at once.
     pub fn hand_over(&self) {
         self.background.hurry.store(true, Ordering::SeqCst);
         if self.background.state.load(Ordering::SeqCst) != AWAKE {
-            self.leading.background.ring();
+            worker::call(Client::Sctp);
         }
     }
 }
 
 /// Where there is no thread, a call that waits takes packets now and then.
 fn turn_of_a_call() -> u64 {
-    let Some(stack) = stack::existing().filter(|stack| stack.is_ours() && stack.serves_any())
-    else {
+    let Some(stack) = stack::existing().filter(|stack| stack.serves_any()) else {
         return u64::MAX;
     };
-    stack.background.start();
-    if stack.background.is_started() {
-        return u64::MAX;
-    }
     stack.pump();
-    stack.background.answer();
+    stat::answer(stack.background.stat.load(Ordering::Acquire));
     AWAY
-}
-
-fn go_on(stack: &'static Stack) {
-    let background = &stack.background;
-    let mut seen = stack.pumps.load(Ordering::Relaxed);
-    while stack.is_ours() {
-        background.answer();
-        let pumps = stack.pumps.load(Ordering::Relaxed);
-        let hurry = background.hurry.swap(false, Ordering::SeqCst);
-        let led = stack.leading.is_by_caller();
-        if led || pumps != seen && !hurry {
-            let rests = led && pumps == seen;
-            seen = pumps;
-            background.doze(stack, if rests { HANDED } else { DOZING });
-            continue;
-        }
-        seen = pumps;
-        if stack.leading.begin_in_background() {
-            lead(stack, seen);
-            stack.leading.end_in_background();
-        }
-    }
-}
-
-/// Until a caller comes.
-fn lead(stack: &Stack, pumps: u64) {
-    let background = &stack.background;
-    let stat = background.stat.load(Ordering::Acquire);
-    loop {
-        let pumped = stack.turn();
-        background.answer();
-        if !pumped
-            || !stack.is_ours()
-            || !stack.leading.is_by_background()
-            || stack.pumps.load(Ordering::Relaxed) != pumps
-        {
-            break;
-        }
-        let _ = stack.sleep_at_links(&stack.leading.background, u64::MAX, &[stat]);
-    }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   port, association   what Rust programs use                     stat       what `headwater stat sctp` asks for
 //!   served              one port: the engine's endpoint, and when messages leave
-//!   stack               one per process: who takes packets, who waits   background   the thread for when nobody is in a call
+//!   stack               one per process: who takes packets, who waits   background   for when nobody is in a call
 //!   link                udp (RFC 6951), raw                        registry   who has which port on this host
 //!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
 //!   body, requests, values, option, addresses, names      its parts

@@ -2,7 +2,7 @@
 //!
 //! There is no thread for the packets: whoever is in a call takes what has come, has the endpoints handle it, and sends what
 //! they want to send. Of those that wait one is the *leader*, who sleeps at the links; the others sleep at their own signals.
-//! The [`background`](super::background) thread leads when nobody else does.
+//! The [`background`](super::background) leads when nobody else does.
 //!
 //! Order of locks: pumping, table, an endpoint, what belongs to a link.
 
@@ -220,7 +220,7 @@ impl Stack {
         self.turn()
     }
 
-    /// As [`Stack::pump`], by the background thread.
+    /// As [`Stack::pump`], by the background.
     pub fn turn(&self) -> bool {
         let Some(mut pumping) = self.pumping.try_enter() else {
             return false;
@@ -313,7 +313,17 @@ impl Stack {
         });
     }
 
+    /// A link was ready when somebody last woke there.
+    pub fn suspect(&self) {
+        self.suspected.store(true, Ordering::Relaxed);
+    }
+
     // ---- time ----
+
+    /// The earliest of all deadlines, or earlier.
+    pub fn deadline(&self) -> u64 {
+        self.deadline.load(Ordering::SeqCst)
+    }
 
     /// A port's deadline is `at` instead of `before` (`u64::MAX`: none).
     pub fn set_deadline(&self, port: u16, before: u64, at: u64) {
@@ -327,6 +337,7 @@ impl Stack {
     fn hurry(&self, at: u64) {
         if self.deadline.fetch_min(at, Ordering::SeqCst) > at {
             self.leading.wake_before(at);
+            self.background.wake_before(at);
         }
     }
 

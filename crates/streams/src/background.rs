@@ -1,12 +1,12 @@
-//! The one thread of ours, started when something first needs it: it serves descriptors of ours and alarms while no call
-//! of the program is at hand to do so. All signals are blocked in it.
+//! Serves descriptors of ours and alarms while no call of the program is at hand to do so, in the [background](worker): in a thread of STREAMS'
+//! own, since procedures of modules may take their time.
 
 use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
-use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
-use headwater_host::{hidden, process, stand_in, sys};
+use headwater_host::worker::{self, Client, Rest};
+use headwater_host::{hidden, process, sys};
 use syscalls::{Sysno, syscall};
 
 use crate::head::{Head, life, local, signals};
@@ -29,10 +29,8 @@ struct Watch {
 struct Background {
     lock: Lock,
     watches: UnsafeCell<Vec<Watch>>,
-    /// The epoll descriptor; -1: no thread yet.
+    /// The epoll descriptor; -1: nothing was watched yet.
     epoll: AtomicI32,
-    /// An eventfd that makes the thread look again.
-    wake: AtomicI32,
     /// When the earliest alarm is due; `u64::MAX`: none.
     alarm: AtomicU64,
 }
@@ -44,7 +42,6 @@ static BACKGROUND: Background = Background {
     lock: Lock::new(),
     watches: UnsafeCell::new(Vec::new()),
     epoll: AtomicI32::new(-1),
-    wake: AtomicI32::new(-1),
     alarm: AtomicU64::new(u64::MAX),
 };
 
@@ -107,7 +104,7 @@ pub fn alarm(at: u64) {
     }
     // Where the thread can't be started, whatever needs it next tries again, and who waits looks at the alarm.
     if start().is_ok() {
-        headwater_channel::bell::ring(BACKGROUND.wake.load(Ordering::Acquire));
+        worker::call(Client::Streams);
     }
 }
 
@@ -140,11 +137,10 @@ pub fn after_fork(in_child: bool) {
         return;
     }
     hidden::close(ep);
-    hidden::close(BACKGROUND.wake.swap(-1, Ordering::AcqRel));
     let watches = with(core::mem::take);
-    for watch in watches {
-        if let Some(serve) = watch.serve {
-            let _ = watch_boxed(watch.fd, serve);
+    for Watch { fd, serve } in watches {
+        if let Some(serve) = serve {
+            let _ = watch(fd, serve);
         }
     }
     if BACKGROUND.alarm.load(Ordering::Acquire) != u64::MAX {
@@ -152,96 +148,41 @@ pub fn after_fork(in_child: bool) {
     }
 }
 
-fn watch_boxed(fd: i32, serve: Serve) -> sys::Result<()> {
-    watch(fd, serve)
-}
-
 fn is_started() -> bool {
-    BACKGROUND.epoll.load(Ordering::Acquire) >= 0
+    BACKGROUND.epoll.load(Ordering::Acquire) >= 0 && worker::is_there(Client::Streams)
 }
 
 fn start() -> sys::Result<()> {
     if is_started() {
         return Ok(());
     }
-    let started = start_thread();
-    match started {
-        Ok(()) => stand_in::no_more(turn_of_a_call),
-        Err(_) => _ = stand_in::instead_of(turn_of_a_call),
-    }
-    started
-}
-
-fn start_thread() -> sys::Result<()> {
-    // SAFETY: plain numbers.
-    let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-        .map_err(|e| e.into_raw())
-        .and_then(|fd| hidden::hide(fd as i32))?;
-    let wake = headwater_channel::bell::create()
-        .and_then(hidden::hide)
-        .inspect_err(|_| hidden::close(ep))?;
-    let close = || {
-        hidden::close(wake);
-        hidden::close(ep);
-    };
-    let mut event = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: wake as u64,
-    };
-    // SAFETY: event is valid.
-    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, wake, &mut event) }
-        .inspect_err(|_| close())?;
-    let first = BACKGROUND
-        .epoll
-        .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);
-    if first.is_err() {
-        close();
-        return Ok(());
-    }
-    BACKGROUND.wake.store(wake, Ordering::Release);
-    headwater_host::thread::spawn(run).inspect_err(|_| {
-        BACKGROUND.wake.store(-1, Ordering::Release);
-        BACKGROUND.epoll.store(-1, Ordering::Release);
-        close();
-    })
-}
-
-extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: a C string of at most 15 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater".as_ptr()) };
-    let ended = std::panic::catch_unwind(|| {
-        loop {
-            turn();
+    if BACKGROUND.epoll.load(Ordering::Acquire) < 0 {
+        // SAFETY: plain numbers.
+        let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
+            .map_err(|e| e.into_raw())
+            .and_then(|fd| hidden::hide(fd as i32))?;
+        let first = BACKGROUND
+            .epoll
+            .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);
+        if first.is_err() {
+            hidden::close(ep);
         }
-    });
-    if ended.is_err() {
-        log::write(
-            Level::Error,
-            format_args!(
-                "the background thread has failed: SIGPOLL, timers and attached names stop working"
-            ),
-        );
     }
-    core::ptr::null_mut()
+    worker::begin(Client::Streams, turn, Some(turn_of_a_call))
 }
 
-/// Waits for what comes first, and serves it.
-fn turn() {
+/// Serves what has come.
+fn turn(rest: &mut Rest) {
+    rest.clear();
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
-    let alarm = BACKGROUND.alarm.load(Ordering::SeqCst);
-    let mut pollfd = [libc::pollfd {
-        fd: ep,
-        events: libc::POLLIN,
-        revents: 0,
-    }];
-    let timeout = (alarm != u64::MAX).then(|| alarm.saturating_sub(sys::now()));
-    let _ = sys::ppoll(&mut pollfd, timeout);
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
     let n = sys::epoll_poll(ep, &mut events).unwrap_or(0);
     for event in &events[..n] {
         serve(event.u64 as i32);
     }
     look_at_alarm();
+    rest.at(ep, libc::POLLIN);
+    rest.until(BACKGROUND.alarm.load(Ordering::SeqCst));
 }
 
 fn look_at_alarm() {
@@ -258,18 +199,12 @@ fn look_at_alarm() {
 
 /// Where there is no thread, a call that waits looks at the alarm.
 fn turn_of_a_call() -> u64 {
-    if start().is_err() {
-        look_at_alarm();
-    }
+    look_at_alarm();
     let alarm = BACKGROUND.alarm.load(Ordering::SeqCst);
     alarm.saturating_sub(sys::now())
 }
 
 fn serve(fd: i32) {
-    if fd == BACKGROUND.wake.load(Ordering::Acquire) {
-        headwater_channel::bell::take(fd);
-        return;
-    }
     let serve = with(|watches| watches.iter_mut().find(|w| w.fd == fd)?.serve.take());
     let Some(mut serve) = serve else { return };
     let keep = serve() == Keep::Yes;

@@ -21,7 +21,6 @@ use super::connection::Socket;
 use super::run::Run;
 use super::settings::{Chosen, Options};
 use super::{local, poll};
-use crate::flusher;
 use crate::options::{self, Known, Value};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
 
@@ -629,7 +628,6 @@ impl Provider for Tcp {
         self.held.clear();
         self.run.end();
         self.release_due = false;
-        flusher::forked();
     }
 
     fn lose_unread(&mut self) {

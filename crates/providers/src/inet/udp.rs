@@ -402,7 +402,6 @@ impl Provider for Udp {
 
     fn forked(&mut self) {
         self.outgoing.forked();
-        flusher::forked();
     }
 
     fn close(&mut self) {

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use headwater_channel::bell;
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Kind};
@@ -144,10 +143,7 @@ fn pass_on(link: &Link, here: bool) -> Option<i32> {
 /// The new image's presence at the keeper that this process will leave.
 fn share(sockets: Vec<Arc<Socket>>) -> Option<i32> {
     let mut entered = OWNER.enter();
-    if entered.is_none() {
-        *entered = owner::Owner::new().ok();
-    }
-    let owner = entered.as_mut()?;
+    let owner = entered.get_or_insert_with(owner::Owner::new);
     let [mine, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
     if sys::fcntl(images, libc::F_SETFD, 0).is_err() {
         [mine, images].into_iter().for_each(hidden::close);
@@ -189,9 +185,7 @@ pub fn spawned() {
         return;
     }
     made.into_iter().for_each(hidden::close);
-    if let Some(owner) = OWNER.enter().as_ref() {
-        bell::ring(owner.bell);
-    }
+    serving::look();
 }
 
 /// In the keeper: the presence is the new image's.

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use headwater_channel::bell;
 use headwater_host::hidden;
 use headwater_host::sync::Ordering;
 use headwater_sctp_stack::guarded::Guarded;
@@ -108,10 +107,7 @@ fn prepare() {
 
 /// The child's presence, and what it gets. -1: it cannot have any.
 fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
-    if owner.is_none() {
-        *owner = Owner::new().ok();
-    }
-    let Some(owner) = owner else { return -1 };
+    let owner = owner.get_or_insert_with(Owner::new);
     // A child whose calls nobody serves is not to wait for an answer.
     if !serving::start() {
         return -1;
@@ -124,7 +120,7 @@ fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
         .map(|(socket, _)| owner.share(socket, true))
         .collect();
     owner.adopt(mine, ids.into_iter());
-    bell::ring(owner.bell);
+    serving::look();
     childs
 }
 
@@ -237,7 +233,6 @@ pub fn strip(core: &mut Core) {
 }
 
 fn begin_anew(fork: Forking) {
-    serving::forked();
     if keeper::is_forking() {
         for (link, _) in &fork.links {
             link.forked(-1);

@@ -1,5 +1,5 @@
 //! The owner's side: which of its sockets others have, who they are, and what they ask for. Nothing here waits: sockets are asked by
-//! a thread for which [`never_waits`](super::never_waits) holds.
+//! one for whom [`never_waits`](super::never_waits) holds.
 //!
 //! Locks: that of [`OWNER`] comes before those of sockets.
 
@@ -28,8 +28,6 @@ pub struct Owner {
     pub sockets: HashMap<u64, Shared>,
     pub children: Vec<Child>,
     next: u32,
-    /// Wakes the thread.
-    pub bell: i32,
     /// Let go by the last who had them: to be closed without the lock.
     pub ended: Vec<Arc<Socket>>,
 }
@@ -81,14 +79,13 @@ pub fn id(socket: &Socket) -> u64 {
 }
 
 impl Owner {
-    pub fn new() -> sys::Result<Owner> {
-        Ok(Owner {
+    pub fn new() -> Owner {
+        Owner {
             sockets: HashMap::new(),
             children: Vec::new(),
             next: 1,
-            bell: bell::create().and_then(hidden::hide_needed)?,
             ended: Vec::new(),
-        })
+        }
     }
 
     /// One more process, which has these sockets.
@@ -152,7 +149,6 @@ impl Owner {
 
     /// In a child of this process: nothing of it is its own. Memory stays, since locks in it may be held.
     pub fn forget(self) {
-        hidden::close(self.bell);
         for child in self.children {
             hidden::close(child.presence);
             child.lines.into_iter().for_each(Line::close);

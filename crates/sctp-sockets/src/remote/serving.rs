@@ -1,11 +1,12 @@
-//! The thread that serves those who have sockets of this process. It sleeps at their lines and at the sockets that they wait for.
+//! Serves those who have sockets of this process, in the [background](worker). It rests at their lines and at the sockets that they wait for.
 
+use core::cell::RefCell;
 use core::time::Duration;
 
 use headwater_channel::bell;
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::table::{self, Handle};
+use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
 use headwater_sctp_stack::guarded::Entered;
 use headwater_sctp_stack::stack;
@@ -22,63 +23,55 @@ const LONGEST: u64 = Duration::from_millis(640).as_nanos() as u64;
 const MOST_BARREN: u32 = 4;
 const REST: u64 = Duration::from_millis(2).as_nanos() as u64;
 
-static RUNNING: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    static LOOK: RefCell<Look> = const { RefCell::new(Look::NEW) };
+}
 
-/// Starts the thread if there is none. False: there can't be one.
+/// What is known from turn to turn.
+struct Look {
+    slice: u64,
+    barren: u32,
+    told: bool,
+    /// What the places of the rest are.
+    what: Vec<What>,
+    /// Rings, and what is waited for there.
+    armed: Vec<(Handle, u32)>,
+    /// One of those rings has something.
+    ready: bool,
+}
+
+impl Look {
+    const NEW: Look = Look {
+        slice: SHORTEST,
+        barren: 0,
+        told: false,
+        what: Vec::new(),
+        armed: Vec::new(),
+        ready: false,
+    };
+}
+
+/// The thread serves them. False: there can't be one.
 pub fn start() -> bool {
-    if RUNNING.swap(true, Ordering::SeqCst) {
-        return true;
-    }
-    let started = headwater_host::thread::spawn(run);
-    if let Err(errno) = started {
-        RUNNING.store(false, Ordering::Release);
+    let begun = worker::begin(Client::Sharing, turn, None);
+    if let Err(errno) = begun {
         let told = format_args!("no thread for the sockets of children (errno {errno})");
         log::write(Level::Warn, told);
     }
-    started.is_ok()
+    begun.is_ok()
 }
 
-/// In a child: the thread is the parent's.
-pub fn forked() {
-    RUNNING.store(false, Ordering::Release);
+/// Who they are has changed.
+pub fn look() {
+    worker::call(Client::Sharing);
 }
 
-extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: a C string of at most 15 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"headwater-share".as_ptr()) };
-    let ended = std::panic::catch_unwind(|| {
-        loop {
-            serve(super::has_left);
-            RUNNING.store(false, Ordering::SeqCst);
-            // The process may have come back meanwhile, and found the thread still there.
-            if super::has_left() || RUNNING.swap(true, Ordering::SeqCst) {
-                break;
-            }
-        }
-    });
-    if ended.is_err() {
-        let told = format_args!("the thread for the sockets of children has failed");
-        log::write(Level::Error, told);
-    }
-    core::ptr::null_mut()
-}
-
-/// Until `over`.
+/// In this thread, until `over`.
 pub fn serve(over: impl Fn() -> bool) {
-    super::wait_never();
-    let mut slice = SHORTEST;
-    let mut barren = 0;
+    let mut rest = Rest::default();
     while !over() {
-        let rests = barren >= MOST_BARREN;
-        let (told, came) = turn(slice, rests);
-        slice = match came {
-            Came::Nothing if !rests => (slice * 2).min(LONGEST),
-            _ => SHORTEST,
-        };
-        barren = match came {
-            Came::News if !told => barren + 1,
-            _ => 0,
-        };
+        turn(&mut rest);
+        rest.take();
     }
 }
 
@@ -94,79 +87,92 @@ enum Came {
 /// What an entry of the set is.
 #[derive(Clone, Copy)]
 enum What {
-    Bell,
     Presence(u32),
     Line(u32, i32),
     /// Of a socket that somebody waits for; a bell to be taken.
     Socket(Option<Handle>),
 }
 
-/// Tells of what has come, sleeps once, and does what there is to be done. Was anybody told? `rests`: sockets are left alone for a moment.
-fn turn(slice: u64, rests: bool) -> (bool, Came) {
-    let mut entered = enter();
-    let Some(owner) = entered.as_deref_mut().and_then(Option::as_mut) else {
+fn turn(rest: &mut Rest) {
+    super::wait_never(true);
+    LOOK.with_borrow_mut(|look| {
+        look.attend(rest);
+        rest.clear();
+        look.begin(rest);
+    });
+    super::wait_never(false);
+}
+
+impl Look {
+    /// Does what has come since the last turn asks for.
+    fn attend(&mut self, rest: &Rest) {
+        for &(h, want) in &self.armed {
+            if let Some(d) = table::descriptor(h) {
+                d.disarm(h, want);
+            }
+        }
+        let came = match rest.set().iter().any(|entry| entry.revents != 0) {
+            true => attend(rest.set(), &self.what),
+            false if self.ready => Came::News,
+            false => Came::Nothing,
+        };
+        self.slice = match came {
+            Came::Nothing if !self.rests() => (self.slice * 2).min(LONGEST),
+            _ => SHORTEST,
+        };
+        self.barren = match came {
+            Came::News if !self.told => self.barren + 1,
+            _ => 0,
+        };
+        self.what.clear();
+        self.armed.clear();
+        (self.told, self.ready) = (false, false);
+    }
+
+    /// Sockets are left alone for a moment.
+    fn rests(&self) -> bool {
+        self.barren >= MOST_BARREN
+    }
+
+    /// Tells of what has come, and looks where the rest is to be.
+    fn begin(&mut self, rest: &mut Rest) {
+        let mut entered = enter();
+        let Some(owner) = entered.as_deref_mut().and_then(Option::as_mut) else {
+            return;
+        };
+        self.told = owner.tell();
+        self.add_lines(owner, rest);
+        let watches = owner.watched().next().is_some();
+        if !self.rests() {
+            self.add_sockets(owner, rest);
+        }
         drop(entered);
-        let _ = sys::ppoll(&mut [], Some(slice));
-        return (false, Came::Nothing);
-    };
-    let told = owner.tell();
-    let mut places = Places::default();
-    places.add_lines(owner);
-    let watches = owner.watched().next().is_some();
-    if !rests {
-        places.add_sockets(owner);
-    }
-    drop(entered);
-    if watches && let Some(stack) = stack::existing() {
-        stack.hand_over();
-    }
-    let ready = places.armed.iter().any(|&(h, want)| holds(h, want));
-    let timeout = match (ready, rests) {
-        (true, _) => Some(0),
-        (_, true) => Some(REST),
-        _ => watches.then_some(slice),
-    };
-    let slept = sys::ppoll(&mut places.set, timeout);
-    for &(h, want) in &places.armed {
-        if let Some(d) = table::descriptor(h) {
-            d.disarm(h, want);
+        if watches && let Some(stack) = stack::existing() {
+            stack.hand_over();
+        }
+        self.ready = self.armed.iter().any(|&(h, want)| holds(h, want));
+        if self.ready {
+            rest.until(0);
+        } else if self.rests() {
+            rest.until(sys::now() + REST);
+        } else if watches {
+            rest.until(sys::now() + self.slice);
         }
     }
-    if slept.is_ok_and(|n| n > 0) {
-        return (told, attend(&places.set, &places.what));
-    }
-    (told, if ready { Came::News } else { Came::Nothing })
-}
 
-/// Not where another process serves from now on.
-fn enter() -> Option<Entered<'static, Option<Owner>>> {
-    let owner = OWNER.enter();
-    (owner.is_some() && !super::has_left()).then_some(owner)
-}
-
-/// Where a turn sleeps.
-#[derive(Default)]
-struct Places {
-    set: Vec<libc::pollfd>,
-    what: Vec<What>,
-    /// Rings, and what is waited for there.
-    armed: Vec<(Handle, u32)>,
-}
-
-impl Places {
-    fn add(&mut self, fd: i32, events: i16, what: What) {
-        self.set.push(libc::pollfd {
-            fd,
-            events,
-            revents: 0,
-        });
+    fn add(&mut self, rest: &mut Rest, fd: i32, events: i16, what: What) {
+        rest.at(fd, events);
         self.what.push(what);
     }
 
-    fn add_lines(&mut self, owner: &Owner) {
-        self.add(owner.bell, libc::POLLIN, What::Bell);
+    fn add_lines(&mut self, owner: &Owner, rest: &mut Rest) {
         for child in &owner.children {
-            self.add(child.presence, libc::POLLIN, What::Presence(child.key));
+            self.add(
+                rest,
+                child.presence,
+                libc::POLLIN,
+                What::Presence(child.key),
+            );
             for line in &child.lines {
                 // No further request before the answer has gone.
                 let events = if line.answer.is_empty() {
@@ -174,15 +180,15 @@ impl Places {
                 } else {
                     libc::POLLOUT
                 };
-                self.add(line.fd, events, What::Line(child.key, line.fd));
+                self.add(rest, line.fd, events, What::Line(child.key, line.fd));
             }
         }
     }
 
-    fn add_sockets(&mut self, owner: &Owner) {
+    fn add_sockets(&mut self, owner: &Owner, rest: &mut Rest) {
         for (socket, want) in owner.watched() {
             socket.sources(&mut |source| match source {
-                Source::Fd(fd) => self.add(fd, libc::POLLIN, What::Socket(None)),
+                Source::Fd(fd) => self.add(rest, fd, libc::POLLIN, What::Socket(None)),
                 Source::ByMemory(h, shadow) => {
                     let Some(d) = table::descriptor(h) else {
                         return;
@@ -190,15 +196,21 @@ impl Places {
                     d.arm(h, want);
                     self.armed.push((h, want));
                     if let Some(fd) = d.bell(h) {
-                        self.add(fd, libc::POLLIN, What::Socket(Some(h)));
+                        self.add(rest, fd, libc::POLLIN, What::Socket(Some(h)));
                     }
                     if let Some(fd) = shadow {
-                        self.add(fd, libc::POLLIN | libc::POLLRDHUP, What::Socket(None));
+                        self.add(rest, fd, libc::POLLIN | libc::POLLRDHUP, What::Socket(None));
                     }
                 }
             });
         }
     }
+}
+
+/// Not where another process serves from now on.
+fn enter() -> Option<Entered<'static, Option<Owner>>> {
+    let owner = OWNER.enter();
+    (owner.is_some() && !super::has_left()).then_some(owner)
 }
 
 fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
@@ -217,9 +229,6 @@ fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
             came = Came::Request;
         }
         match *what {
-            What::Bell => {
-                bell::take(entry.fd);
-            }
             What::Socket(None) => {}
             What::Socket(Some(h)) => {
                 if bell::take(entry.fd)

@@ -1,5 +1,5 @@
 //! Who sleeps at the links. A caller that waits leads if no other does; those who follow sleep at their own signals. A leader
-//! that leaves wakes one of them; when there is none the background thread leads soon.
+//! that leaves wakes one of them; when there is none the background leads soon.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+use headwater_host::worker::{self, Client};
 use headwater_host::{hidden, signal, stand_in, sys};
 
 use super::Stack;
@@ -24,32 +25,10 @@ const OTHERS: u64 = Duration::from_micros(100).as_nanos() as u64;
 pub struct Leading {
     leader: AtomicU32,
     followers: Guarded<Vec<Arc<Signal>>>,
-    caller: Sleeper,
-    pub background: Sleeper,
-}
-
-/// A place to sleep at.
-pub struct Sleeper {
-    /// Until when somebody sleeps there; 0: nobody does.
+    /// Until when a caller sleeps at the links; 0: none does.
     until: AtomicU64,
+    /// Wakes it.
     bell: i32,
-}
-
-impl Sleeper {
-    fn new() -> sys::Result<Sleeper> {
-        Ok(Sleeper {
-            until: AtomicU64::new(0),
-            bell: bell::create().and_then(hidden::hide_needed)?,
-        })
-    }
-
-    pub fn bell(&self) -> i32 {
-        self.bell
-    }
-
-    pub fn ring(&self) {
-        bell::ring(self.bell);
-    }
 }
 
 impl Leading {
@@ -57,8 +36,8 @@ impl Leading {
         Ok(Leading {
             leader: AtomicU32::new(FREE),
             followers: Guarded::new(Vec::new()),
-            caller: Sleeper::new()?,
-            background: Sleeper::new()?,
+            until: AtomicU64::new(0),
+            bell: bell::create().and_then(hidden::hide_needed)?,
         })
     }
 
@@ -83,7 +62,7 @@ impl Leading {
         let taken = self.pass(BACKGROUND, CALLER);
         if taken {
             // It would wake for every packet.
-            self.background.ring();
+            worker::call(Client::Sctp);
         }
         taken
     }
@@ -98,15 +77,13 @@ impl Leading {
 
     /// Wakes the caller that leads.
     pub fn ring(&self) {
-        self.caller.ring();
+        bell::ring(self.bell);
     }
 
-    /// Whoever sleeps longer than that is woken.
+    /// A caller that sleeps longer than that is woken.
     pub fn wake_before(&self, at: u64) {
-        for sleeper in [&self.caller, &self.background] {
-            if sleeper.until.load(Ordering::SeqCst) > at {
-                sleeper.ring();
-            }
+        if self.until.load(Ordering::SeqCst) > at {
+            self.ring();
         }
     }
 
@@ -134,14 +111,11 @@ impl Leading {
         self.leader.store(FREE, Ordering::SeqCst);
         // SAFETY: no other thread knows of the stack yet.
         unsafe { self.followers.begin_anew(Vec::new()) };
-        for sleeper in [&self.caller, &self.background] {
-            sleeper.until.store(0, Ordering::SeqCst);
-        }
+        self.until.store(0, Ordering::SeqCst);
     }
 
     pub fn forked(&self) {
-        hidden::close(self.caller.bell);
-        hidden::close(self.background.bell);
+        hidden::close(self.bell);
     }
 }
 
@@ -198,7 +172,7 @@ impl Stack {
 
     /// The caller that led does so no more.
     pub fn leader_left(&self) {
-        self.leading.caller.until.store(0, Ordering::SeqCst);
+        self.leading.until.store(0, Ordering::SeqCst);
         self.leading.leader.store(FREE, Ordering::SeqCst);
         self.leading.promote();
         self.caller_left();
@@ -237,7 +211,7 @@ impl Stack {
             let until = stand_in::turn_until(until);
             signal.set_led(true);
             let slept = match signal.changes() == seen {
-                true => self.sleep_at_links(&self.leading.caller, until, others),
+                true => self.sleep_at_links(until, others),
                 false => Ok(false),
             };
             signal.set_led(false);
@@ -247,21 +221,19 @@ impl Stack {
         }
     }
 
-    /// Until something comes, a deadline, `until`, or the sleeper's bell; true: one of `others` is readable.
-    pub fn sleep_at_links(
-        &self,
-        sleeper: &Sleeper,
-        until: u64,
-        others: &[i32],
-    ) -> sys::Result<bool> {
+    /// Until something comes, a deadline, `until`, or the leader's bell; true: one of `others` is readable.
+    fn sleep_at_links(&self, until: u64, others: &[i32]) -> sys::Result<bool> {
+        let Leading {
+            until: told, bell, ..
+        } = &self.leading;
         let links = self.links.iter().map(|l| l.descriptor());
-        let mut set = readable(links.chain([sleeper.bell]).chain(others.iter().copied()));
-        let until = until.min(self.deadline.load(Ordering::SeqCst));
-        sleeper.until.store(until, Ordering::SeqCst);
+        let mut set = readable(links.chain([*bell]).chain(others.iter().copied()));
+        let until = until.min(self.deadline());
+        told.store(until, Ordering::SeqCst);
         // Who lowers it from here on rings.
-        let slept = if self.deadline.load(Ordering::SeqCst) >= until {
+        let slept = if self.deadline() >= until {
             let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
-            let slept = match signal::begin_nap(signal::ring, sleeper.bell as usize) {
+            let slept = match signal::begin_nap(signal::ring, *bell as usize) {
                 true => sys::ppoll(&mut set, ns),
                 false => Err(libc::EINTR),
             };
@@ -270,13 +242,13 @@ impl Stack {
         } else {
             Ok(0)
         };
-        sleeper.until.store(0, Ordering::SeqCst);
+        told.store(0, Ordering::SeqCst);
         let links = self.links.len();
         if set[..links].iter().any(|link| link.revents != 0) {
-            self.suspected.store(true, Ordering::Relaxed);
+            self.suspect();
         }
         if set[links].revents != 0 {
-            bell::take(sleeper.bell);
+            bell::take(*bell);
         }
         slept.map(|_| set[links + 1..].iter().any(|other| other.revents != 0))
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
+use headwater_host::worker::{self, Client};
 use headwater_host::{process, sys};
 
 use super::Stack;
@@ -196,7 +197,7 @@ impl Stack {
     pub fn take_over(&'static self) {
         let before = self.owner.swap(process::owner().bits(), Ordering::SeqCst);
         if before == 0 {
-            self.background.start();
+            worker::call(Client::Sctp);
         } else {
             self.leading.begin_anew();
             self.background.begin_anew();
@@ -206,7 +207,7 @@ impl Stack {
     /// Another process goes on with the stack: this one does not touch it any more.
     pub fn give_up(&self) {
         self.owner.store(0, Ordering::SeqCst);
-        self.leading.background.ring();
+        worker::call(Client::Sctp);
     }
 
     /// The process ends: all associations are shut down, as far as that is done soon.
