@@ -69,9 +69,11 @@ pub fn look() {
 /// In this thread, until `over`.
 pub fn serve(over: impl Fn() -> bool) {
     let mut rest = Rest::default();
+    turn(&mut rest);
+    // A turn finds out that the last of them has left: nothing would end a rest behind it.
     while !over() {
-        turn(&mut rest);
         rest.take();
+        turn(&mut rest);
     }
 }
 
