@@ -144,6 +144,8 @@ struct Worker {
     bell: AtomicI32,
     /// It could not be started, when that was last tried.
     missing: AtomicBool,
+    /// Its client has not begun: calls that stand in don't start it.
+    refused: AtomicBool,
     /// Until when it is not tried again, and why.
     pauses: AtomicU64,
     failed: AtomicI32,
@@ -181,6 +183,14 @@ pub fn begin_in_time(client: Client, turn: Turn, instead: Option<Work>) -> sys::
         return Err(worker.failed.load(Ordering::Relaxed));
     }
     begin(client, turn, instead)
+}
+
+/// What the client needs besides a thread can't be had: calls do its work, until it [begins](begin).
+pub fn refuse(client: Client, instead: Work) {
+    let place = &PLACES[client as usize];
+    place.instead.store(instead as *mut (), Ordering::Relaxed);
+    client.worker().refused.store(true, Ordering::Release);
+    client.worker().missing.store(true, Ordering::Release);
 }
 
 /// Has this process a thread for the client?
@@ -245,6 +255,7 @@ impl Worker {
             sleeps: AtomicBool::new(false),
             bell: AtomicI32::new(-1),
             missing: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
             pauses: AtomicU64::new(0),
             failed: AtomicI32::new(0),
         }
@@ -261,8 +272,8 @@ impl Worker {
 
     /// Tries again to start it where it is missing.
     fn is_missing_now(&'static self) -> bool {
-        if !self.missing.load(Ordering::Relaxed) {
-            return false;
+        if !self.missing.load(Ordering::Relaxed) || self.refused.load(Ordering::Acquire) {
+            return self.missing.load(Ordering::Relaxed);
         }
         let there = self.is_there() || !self.pauses() && self.start().is_ok();
         !there
@@ -287,6 +298,7 @@ impl Worker {
         }
         lifecycle::add(Part::Worker, || true, after_fork);
         self.called.store(self.clients, Ordering::SeqCst);
+        self.refused.store(false, Ordering::Release);
         let started = self.make_bell().and_then(|()| self.spawn());
         let missing = self.missing.swap(started.is_err(), Ordering::AcqRel);
         if let Err(errno) = started {

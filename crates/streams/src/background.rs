@@ -156,6 +156,11 @@ fn start() -> sys::Result<()> {
     if is_started() {
         return Ok(());
     }
+    make_set().inspect_err(|_| worker::refuse(Client::Streams, turn_of_a_call))?;
+    worker::begin(Client::Streams, turn, Some(turn_of_a_call))
+}
+
+fn make_set() -> sys::Result<()> {
     if BACKGROUND.epoll.load(Ordering::Acquire) < 0 {
         // SAFETY: plain numbers.
         let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
@@ -168,7 +173,7 @@ fn start() -> sys::Result<()> {
             hidden::close(ep);
         }
     }
-    worker::begin(Client::Streams, turn, Some(turn_of_a_call))
+    Ok(())
 }
 
 /// Serves what has come.
@@ -199,7 +204,9 @@ fn look_at_alarm() {
 
 /// Where there is no thread, a call that waits looks at the alarm.
 fn turn_of_a_call() -> u64 {
-    look_at_alarm();
+    if start().is_err() {
+        look_at_alarm();
+    }
     let alarm = BACKGROUND.alarm.load(Ordering::SeqCst);
     alarm.saturating_sub(sys::now())
 }

@@ -1,6 +1,7 @@
 //! Serves those who have sockets of this process, in the [background](worker). It rests at their lines and at the sockets that they wait for.
 
-use core::cell::RefCell;
+use core::cell::Cell;
+use core::mem::ManuallyDrop;
 use core::time::Duration;
 
 use headwater_channel::bell;
@@ -24,7 +25,8 @@ const MOST_BARREN: u32 = 4;
 const REST: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 thread_local! {
-    static LOOK: RefCell<Look> = const { RefCell::new(Look::NEW) };
+    /// Without a destructor, which the C library would need memory for, and end the process where there is none.
+    static LOOK: Cell<ManuallyDrop<Look>> = const { Cell::new(ManuallyDrop::new(Look::NEW)) };
 }
 
 /// What is known from turn to turn.
@@ -97,11 +99,11 @@ enum What {
 
 fn turn(rest: &mut Rest) {
     super::wait_never(true);
-    LOOK.with_borrow_mut(|look| {
-        look.attend(rest);
-        rest.clear();
-        look.begin(rest);
-    });
+    let mut look = LOOK.replace(ManuallyDrop::new(Look::NEW));
+    look.attend(rest);
+    rest.clear();
+    look.begin(rest);
+    LOOK.set(look);
     super::wait_never(false);
 }
 
