@@ -234,9 +234,19 @@ impl Rhythm {
     }
 }
 
+/// While it is there this thread is in a tick; also one that panics ends.
+struct Tick;
+
+impl Drop for Tick {
+    fn drop(&mut self) {
+        NOW.set(0);
+    }
+}
+
 fn turn() -> Went {
     let now = sys::now();
-    NOW.with(|n| n.set(now));
+    let _tick = Tick;
+    NOW.set(now);
     SENT.with(|s| s.set(false));
     BUSY.with(|b| b.set(false));
     for holder in &HOLDERS {
@@ -246,7 +256,6 @@ fn turn() -> Went {
         }
     }
     crate::loopback::link::outbox::flush_due();
-    NOW.with(|n| n.set(0));
     if SENT.with(Cell::get) {
         Went::Sent
     } else if BUSY.with(Cell::get) {
@@ -263,4 +272,30 @@ fn turn_of_a_call() -> u64 {
     }
     turn();
     TICK_BUSY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local! {
+        static FAILS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    fn flush_due(_: u64) {
+        assert!(!FAILS.get(), "as it is asked to");
+    }
+
+    /// Others have turns in the same thread, and would send nothing but what was due then.
+    #[test]
+    fn a_tick_that_fails_is_over() {
+        static FLUSH_DUE: fn(u64) = flush_due;
+        FAILS.set(true);
+        ask(Holder::Sctp, &FLUSH_DUE);
+        assert!(std::panic::catch_unwind(turn).is_err());
+        FAILS.set(false);
+        assert_eq!(tick(), None);
+        turn();
+        assert_eq!(tick(), None);
+    }
 }
