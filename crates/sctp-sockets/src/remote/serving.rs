@@ -235,8 +235,10 @@ fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
         match *what {
             What::Socket(None) => {}
             What::Socket(Some(h)) => {
-                if bell::take(entry.fd)
-                    && let Some(d) = table::descriptor(h)
+                // It may have been closed since, and its number be the program's: others' turns end the thread's sleep too.
+                if let Some(d) = table::descriptor(h)
+                    && d.bell(h) == Some(entry.fd)
+                    && bell::take(entry.fd)
                 {
                     d.settle(h);
                 }
@@ -286,4 +288,28 @@ fn place(owner: &Owner, key: u32) -> Option<usize> {
 
 fn holds(h: Handle, want: u32) -> bool {
     table::descriptor(h).is_some_and(|d| d.ready(h, want) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use headwater_host::table::Kind;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_bell_of_a_socket_any_more_is_left_alone() {
+        OWNER.enter().get_or_insert_with(Owner::new);
+        let fd = bell::create().unwrap();
+        bell::ring(fd);
+        let entry = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: libc::POLLIN,
+        };
+        let closed = Handle::new(Kind::Socket, 1, 77);
+        attend(&[entry], &[What::Socket(Some(closed))]);
+        assert!(bell::take(fd));
+        sys::close(fd).unwrap();
+        OWNER.enter().take();
+    }
 }
