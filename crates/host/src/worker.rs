@@ -11,6 +11,7 @@
 //!
 //! Where a thread can't be started, calls that wait do the work: see [`stand_in`](crate::stand_in).
 
+use core::cell::Cell;
 use core::mem::transmute;
 use core::ptr::null_mut;
 use core::time::Duration;
@@ -208,6 +209,16 @@ pub fn call(client: Client) {
     }
 }
 
+thread_local! {
+    /// The process that this thread is about to copy; 0: none.
+    static COPIED: Cell<i32> = const { Cell::new(0) };
+}
+
+/// A child that this thread forks has one thread, whatever its clients ask for, until it says that no more.
+pub fn start_none_in_child(on: bool) {
+    COPIED.set(if on { process::pid() } else { 0 });
+}
+
 /// Is there a thread missing?
 #[inline]
 pub(crate) fn any_is_missing() -> bool {
@@ -238,10 +249,18 @@ pub(crate) fn stand_in(most: u64) -> u64 {
 
 /// The threads are the parent's.
 fn after_fork(in_child: bool) {
-    if in_child {
-        for worker in &WORKERS {
-            worker.of.store(0, Ordering::Release);
-            worker.forget();
+    if !in_child {
+        return;
+    }
+    for worker in &WORKERS {
+        worker.of.store(0, Ordering::Release);
+        worker.forget();
+    }
+    // Who has failed may begin anew; and a child shares nothing as yet.
+    for (client, place) in PLACES.iter().enumerate() {
+        let turn = place.turn.load(Ordering::Relaxed);
+        if client == Client::Sharing as usize || turn == stopped as *mut () {
+            place.turn.store(null_mut(), Ordering::Relaxed);
         }
     }
 }
@@ -272,20 +291,30 @@ impl Worker {
 
     /// Tries again to start it where it is missing.
     fn is_missing_now(&'static self) -> bool {
-        if !self.missing.load(Ordering::Relaxed) || self.refused.load(Ordering::Acquire) {
-            return self.missing.load(Ordering::Relaxed);
+        if !self.missing.load(Ordering::Relaxed) {
+            return false;
         }
-        let there = self.is_there() || !self.pauses() && self.start().is_ok();
-        !there
+        if self.is_there() {
+            self.missing.store(false, Ordering::Relaxed);
+            return false;
+        }
+        self.refused.load(Ordering::Acquire) || self.pauses() || self.start().is_err()
     }
 
     #[cold]
     fn start(&'static self) -> sys::Result<()> {
         // What a child of vfork started would be a thread of its parent's memory; and a filter may end a process that makes one.
-        if process::is_confined() || process::is_borrowed() {
+        if process::is_borrowed() {
+            return Err(libc::EAGAIN);
+        }
+        if process::is_confined() {
+            self.missing.store(true, Ordering::Release);
             return Err(libc::EAGAIN);
         }
         let (of, me) = (self.of.load(Ordering::Acquire), process::pid());
+        if ![0, me].contains(&COPIED.get()) {
+            return Ok(());
+        }
         let first = |of| {
             self.of
                 .compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed)

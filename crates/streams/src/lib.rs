@@ -4,7 +4,7 @@
 //!   head   the stream head: calls on descriptors, and their waiting
 //!   pipe   pipes and FIFOs: two rings in shared memory
 //!   modules, drivers   what comes with the system
-//!   attach, open       names: devices, fattach, FIFOs      background   the one thread
+//!   attach, open       names: devices, fattach, FIFOs      background   its thread
 //!   api    streams for programs in Rust: Stream
 //! ```
 //!

@@ -191,10 +191,6 @@ fn a_child_has_a_thread_of_its_own_and_calls_do_its_work_until_then() {
         // Where it can't be started.
         process::confine();
         let refused = begin(Client::Flusher, |rest| FLUSHER.turn(rest), Some(work)).is_err();
-        Client::Flusher
-            .worker()
-            .missing
-            .store(true, Ordering::SeqCst);
         let done = stand_in::turn(None) == Some(1000) && instead() == 1;
         let bounded = stand_in::turn(Some(10)) == Some(10) && instead() == 2;
         none && refused && done && bounded && has_none()
@@ -216,4 +212,54 @@ fn a_child_has_a_thread_of_its_own_and_calls_do_its_work_until_then() {
     call_one(Client::Flusher, &FLUSHER);
     call_one(Client::Streams, &STREAMS);
     assert_eq!(bells(), before);
+}
+
+#[test]
+fn a_child_shares_nothing_and_who_has_failed_begins_anew_there() {
+    let _alone = ALONE.lock().unwrap_or_else(|failed| failed.into_inner());
+    begin_all();
+    let turn = &PLACES[Client::Sctp as usize].turn;
+    let before = turn.swap(stopped as *mut (), Ordering::SeqCst);
+    let child = Child::judged(|| {
+        let (shared, packets) = (SHARING.turns(), PACKETS.turns());
+        begin(Client::Sctp, |rest| PACKETS.turn(rest), None).unwrap();
+        soon("a turn of one who failed", || PACKETS.turns() > packets);
+        call_one(Client::Sctp, &PACKETS);
+        SHARING.turns() == shared
+    });
+    assert!(child.succeeded());
+    turn.store(before, Ordering::SeqCst);
+}
+
+#[test]
+fn a_child_that_is_to_have_one_thread_starts_none() {
+    let _alone = ALONE.lock().unwrap_or_else(|failed| failed.into_inner());
+    begin_all();
+    let begin = || begin(Client::Streams, |rest| STREAMS.turn(rest), None).unwrap();
+    start_none_in_child(true);
+    let child = Child::judged(|| {
+        let turns = STREAMS.turns();
+        begin();
+        let one = !is_there(Client::Streams)
+            && std::fs::read_dir("/proc/self/task").unwrap().count() == 1;
+        start_none_in_child(false);
+        begin();
+        soon("a turn", || STREAMS.turns() > turns);
+        one
+    });
+    // In the parent it changes nothing, nor in a child of another thread.
+    call_one(Client::Streams, &STREAMS);
+    start_none_in_child(false);
+    assert!(child.succeeded());
+}
+
+/// As of a set that could not be made, while another thread has made it.
+#[test]
+fn calls_do_nothing_for_a_thread_that_is_there() {
+    let _alone = ALONE.lock().unwrap_or_else(|failed| failed.into_inner());
+    begin_all();
+    refuse(Client::Streams, work);
+    assert_eq!(stand_in::turn(None), Some(10_000_000));
+    assert_eq!(stand_in::turn(None), None);
+    assert_eq!(INSTEAD.load(Ordering::SeqCst), 0);
 }

@@ -5,7 +5,7 @@
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::table::{self, Kind};
-use headwater_host::{process, sys};
+use headwater_host::{process, sys, worker};
 use headwater_sctp_stack::stack;
 use syscalls::{Sysno, syscall};
 
@@ -36,15 +36,19 @@ pub fn leave() {
     LEFT.store(true, Ordering::SeqCst);
     FORKING.store(true, Ordering::SeqCst);
     stack::go_on_in_child(true);
+    worker::start_none_in_child(true);
     let quiet = NoChild::new();
     // SAFETY: the child does nothing but what follows here, and never returns.
     let pid = unsafe { libc::fork() };
     stack::go_on_in_child(false);
     FORKING.store(false, Ordering::SeqCst);
+    if pid == 0 {
+        become_orphan();
+    }
+    worker::start_none_in_child(false);
     match pid {
         0 => {
             LEFT.store(false, Ordering::SeqCst);
-            become_orphan();
             if let Some(stack) = known {
                 stack.take_over();
             }
@@ -149,7 +153,7 @@ fn keep() {
 
 /// The keeper is the child of a child that has ended: nobody waits for it, not even the image that follows after an exec.
 fn become_orphan() {
-    // SAFETY: as fork(2). There is one thread.
+    // SAFETY: as fork(2). There is one thread: a child of `leave` starts none before this.
     let pid = unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) };
     match pid {
         Ok(0) => process::identify(),
