@@ -11,11 +11,13 @@
 //! ```
 //!
 //! # Contract
-//! Everything that takes a `queue_t` is called inside the perimeter of its stream ([`crate::exec::perimeter`]), so nothing
+//! Everything on a [`Queue`] is called inside the perimeter of its stream ([`crate::exec::perimeter`]), so nothing
 //! here takes a lock. Messages may be handed between threads; a block's reference count alone is atomic.
 
 pub mod block;
 pub mod flow;
+#[cfg(test)]
+mod layout_tests;
 pub mod message;
 pub mod order;
 pub mod owned;
@@ -27,5 +29,4 @@ pub use flow::*;
 pub use message::*;
 pub use order::*;
 pub use owned::Message;
-pub use pass::*;
 pub use queue::*;

@@ -21,7 +21,7 @@ pub mod timer;
 
 pub use attach::*;
 pub use module::{Flow, Info, Module, Mux, OpenFlag, streamtab_of};
-pub use perimeter::{Guard, Held, Perimeter, hold_all, move_stream, perimeter_of};
+pub use perimeter::{Guard, Held, Perimeter, hold_all, move_stream};
 pub use queue::Queue;
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn through(module: Option<&'static streamtab>) -> [f64; 2] {
         qi_qopen: None,
         qi_qclose: None,
         qi_qadmin: None,
-        qi_minfo: std::ptr::null(),
+        qi_minfo: None,
         qi_mstat: std::ptr::null(),
     };
     let perimeter = Perimeter::fresh();
@@ -69,15 +69,14 @@ fn through(module: Option<&'static streamtab>) -> [f64; 2] {
     let head = alloc_pair(perimeter, null_mut());
     // SAFETY: fresh queues, inside their perimeter.
     unsafe {
-        setq(head, &raw const EMPTY, &raw const EMPTY);
+        setq(head, Some(&EMPTY), Some(&EMPTY));
         let _ = qattach(head, streamtab_of::<Sink>(), &mut 0, 0, 0);
         if let Some(module) = module {
             let _ = qattach(head, module, &mut 0, 0, MODOPEN);
         }
         let send = || {
-            let mp = allocb(64, BPRI_MED);
-            (*mp).b_wptr = (*mp).b_rptr.add(64);
-            putnext(WR(head), black_box(mp));
+            let m = Message::filled(M_DATA, 0, 64, |to| to.fill(0));
+            head.write().putnext(black_box(m.unwrap()));
         };
         let inside = best(|| {
             send();
@@ -89,8 +88,8 @@ fn through(module: Option<&'static streamtab>) -> [f64; 2] {
             send();
         });
         let _guard = perimeter.enter();
-        while !(*WR(head)).q_next.is_null() {
-            qdetach(RD((*WR(head)).q_next), 0);
+        while let Some(write) = head.write().next() {
+            qdetach(write.read(), 0);
         }
         [inside, entered]
     }

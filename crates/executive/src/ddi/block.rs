@@ -13,16 +13,18 @@ use std::alloc::{Layout, alloc, dealloc};
 
 use headwater_host::sync::{AtomicU32, Ordering, fence};
 
+use super::owned::OnQueue;
+
 /// A message block (mblk_t).
 #[repr(C)]
 pub struct mblk_t {
-    pub b_next: *mut mblk_t,
-    pub b_prev: *mut mblk_t,
+    pub(crate) b_next: Cell<Option<OnQueue>>,
+    pub(crate) b_prev: Cell<Option<OnQueue>>,
     pub b_cont: *mut mblk_t,
     pub b_rptr: *mut u8,
     pub b_wptr: *mut u8,
     pub b_datap: *mut dblk_t,
-    pub b_band: u8,
+    pub b_band: Cell<u8>,
     /// Ours: does the block lie in a chunk with a data block?
     b_pad1: u8,
     pub b_flag: u16,
@@ -205,8 +207,8 @@ pub unsafe extern "C-unwind" fn dupb(mp: *mut mblk_t) -> *mut mblk_t {
             return null_mut();
         }
         copy.write(mblk_t {
-            b_next: null_mut(),
-            b_prev: null_mut(),
+            b_next: Cell::new(None),
+            b_prev: Cell::new(None),
             b_cont: null_mut(),
             b_pad1: ALONE,
             ..mp.read()
@@ -236,7 +238,7 @@ pub unsafe extern "C-unwind" fn copyb(mp: *mut mblk_t) -> *mut mblk_t {
         let len = (*mp).b_wptr.offset_from((*mp).b_rptr).max(0) as usize;
         (*copy).b_wptr = (*copy).b_rptr.add(len);
         core::ptr::copy_nonoverlapping((*mp).b_rptr, (*copy).b_rptr, len);
-        (*copy).b_band = (*mp).b_band;
+        (*copy).b_band = Cell::new((*mp).b_band.get());
         (*copy).b_flag = (*mp).b_flag;
         copy
     }
@@ -321,13 +323,13 @@ unsafe fn prepare(
         });
         let block = addr_of_mut!((*chunk).block);
         block.write(mblk_t {
-            b_next: null_mut(),
-            b_prev: null_mut(),
+            b_next: Cell::new(None),
+            b_prev: Cell::new(None),
             b_cont: null_mut(),
             b_rptr: base,
             b_wptr: base,
             b_datap: data,
-            b_band: 0,
+            b_band: Cell::new(0),
             b_pad1: WITH_DATA,
             b_flag: 0,
             b_pad2: 0,
@@ -401,7 +403,7 @@ const ROOM: [usize; CLASSES] = [0, 128, 512, 2048, 8192];
 /// Chunks that a thread keeps of each class: under 64 KiB together.
 const KEPT: [u32; CLASSES] = [32, 32, 16, 8, 2];
 
-/// Free chunks of this thread, linked by their first word.
+/// Free chunks of this thread, linked by b_cont.
 struct Cache {
     first: [Cell<*mut Chunk>; CLASSES],
     count: [Cell<u32>; CLASSES],
@@ -432,7 +434,7 @@ fn take(class: usize) -> *mut Chunk {
         if !chunk.is_null() {
             // SAFETY: a chunk of this list is free, and this thread's alone.
             unsafe {
-                c.first[class].set((*chunk).block.b_next.cast());
+                c.first[class].set((*chunk).block.b_cont.cast());
             }
             c.count[class].set(c.count[class].get() - 1);
         }
@@ -470,7 +472,7 @@ unsafe fn give(chunk: *mut Chunk, class: usize) {
             if count >= KEPT[class] {
                 return false;
             }
-            (*chunk).block.b_next = c.first[class].get().cast();
+            (*chunk).block.b_cont = c.first[class].get().cast();
             c.first[class].set(chunk);
             c.count[class].set(count + 1);
             true
@@ -507,7 +509,7 @@ impl Drop for Cache {
             while !chunk.is_null() {
                 // SAFETY: chunks of this list are free and belong to this thread.
                 unsafe {
-                    let next = (*chunk).block.b_next.cast();
+                    let next = (*chunk).block.b_cont.cast();
                     release(chunk, room);
                     chunk = next;
                 }
@@ -538,10 +540,10 @@ mod tests {
         unsafe {
             for original_first in [false, true] {
                 let mp = Message::data(b"shared").into_raw();
-                (*mp).b_band = 3;
+                (*mp).b_band.set(3);
                 let dup = dupb(mp);
                 let again = dupb(dup);
-                assert_eq!((dblk_t::refs((*mp).b_datap), (*dup).b_band), (3, 3));
+                assert_eq!((dblk_t::refs((*mp).b_datap), (*dup).b_band.get()), (3, 3));
                 freeb(again);
                 let (first, second) = if original_first { (mp, dup) } else { (dup, mp) };
                 freeb(first);

@@ -3,9 +3,10 @@
 //! # Contract
 //! As for [`super::queue`]: inside the perimeter.
 
+use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 
-use super::order::relieve;
+use super::owned::OnQueue;
 use super::queue::*;
 
 /// qfields_t of strqget(9F) and strqset(9F).
@@ -19,179 +20,125 @@ pub const QLAST: c_int = 6;
 pub const QFLAG: c_int = 7;
 pub const QBAD: c_int = 8;
 
-/// canput(9F): is there room in the first queue from `q` on that has a service procedure, or the last one? If not, the
-/// queue behind it is enabled once there is.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[inline]
-pub unsafe extern "C-unwind" fn canput(q: *mut queue_t) -> c_int {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; where it would be held is one too.
-    unsafe {
-        let q = holder(q);
-        if (*q).q_flag & QFULL == 0 {
-            return 1;
+impl Queue {
+    /// canput(9F): is there room in the first queue from here on that has a service procedure, or the last one? If not, the
+    /// queue behind it is enabled once there is.
+    #[inline]
+    pub fn canput(self) -> bool {
+        let q = self.holder();
+        if q.flags() & QFULL == 0 {
+            return true;
         }
-        (*q).q_flag |= QWANTW;
-        0
+        q.raise(QWANTW);
+        false
     }
-}
 
-/// bcanput(9F): canput for a band. A band never used has room.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-pub unsafe extern "C-unwind" fn bcanput(q: *mut queue_t, pri: u8) -> c_int {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; no other reference to the band is about.
-    unsafe {
+    /// bcanput(9F): canput for a band. A band never used has room.
+    pub fn bcanput(self, pri: u8) -> bool {
         if pri == 0 {
-            return canput(q);
+            return self.canput();
         }
-        match find_band(holder(q), pri) {
-            Some(band) if band.qb_flag & QB_FULL != 0 => {
-                band.qb_flag |= QB_WANTW;
-                0
+        match self.holder().find_band(pri) {
+            Some(band) if band.qb_flag.get() & QB_FULL != 0 => {
+                band.qb_flag.set(band.qb_flag.get() | QB_WANTW);
+                false
             }
-            _ => 1,
+            _ => true,
         }
     }
-}
 
-/// canputnext(9F).
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is. There is a queue next to it.
-#[inline]
-pub unsafe extern "C-unwind" fn canputnext(q: *mut queue_t) -> c_int {
-    // SAFETY: the queue next to a live one is live, and there is one, as the caller says.
-    unsafe { canput((*q).q_next) }
-}
+    /// canputnext(9F); true at the end of a stream, where nothing is kept.
+    #[inline]
+    pub fn canputnext(self) -> bool {
+        self.next().is_none_or(Queue::canput)
+    }
 
-/// bcanputnext(9F).
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is. There is a queue next to it.
-#[inline]
-pub unsafe extern "C-unwind" fn bcanputnext(q: *mut queue_t, pri: u8) -> c_int {
-    // SAFETY: there is a queue next to this live one, as the caller says, and it is live too.
-    unsafe { bcanput((*q).q_next, pri) }
-}
+    /// bcanputnext(9F).
+    #[inline]
+    pub fn bcanputnext(self, band: u8) -> bool {
+        self.next().is_none_or(|q| q.bcanput(band))
+    }
 
-/// The queue where a message put to `q` would be held.
-///
-/// # Safety
-/// A live queue, inside its perimeter.
-#[inline(always)]
-unsafe fn holder(mut q: *mut queue_t) -> *mut queue_t {
-    // SAFETY: q_next leads from one live queue of the perimeter to the next, or is null; each has a table of procedures.
-    unsafe {
-        while (*(*q).q_qinfo).qi_srvp.is_none() && !(*q).q_next.is_null() {
-            q = (*q).q_next;
+    /// The queue where a message put here would be held.
+    #[inline(always)]
+    fn holder(self) -> Queue {
+        let mut q = self;
+        while q.procedures().qi_srvp.is_none()
+            && let Some(next) = q.next()
+        {
+            q = next;
         }
         q
     }
-}
 
-/// strqget(9F): a field of the queue, or of band `pri`. Returns 0 or EINVAL.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is. `value` may be written to.
-pub unsafe extern "C-unwind" fn strqget(
-    q: *mut queue_t,
-    what: c_int,
-    pri: u8,
-    value: *mut c_long,
-) -> c_int {
-    let address = |p: *mut super::block::mblk_t| p.expose_provenance() as c_long;
-    // SAFETY: a live queue, inside its perimeter, and a word to write to, as the caller says.
-    unsafe {
-        *value = if pri == 0 {
+    /// strqget(9F): a field of the queue, or of band `pri`; or EINVAL.
+    pub fn strqget(self, what: c_int, pri: u8) -> Result<c_long, c_int> {
+        let address = |m: &Cell<Option<OnQueue>>| {
+            m.get().map_or(0, |m| m.as_ptr().expose_provenance()) as c_long
+        };
+        Ok(if pri == 0 {
             match what {
-                QHIWAT => (*q).q_hiwat as c_long,
-                QLOWAT => (*q).q_lowat as c_long,
-                QMAXPSZ => (*q).q_maxpsz as c_long,
-                QMINPSZ => (*q).q_minpsz as c_long,
-                QCOUNT => (*q).q_count as c_long,
-                QFIRST => address((*q).q_first),
-                QLAST => address((*q).q_last),
-                QFLAG => (*q).q_flag as c_long,
-                _ => return libc::EINVAL,
+                QHIWAT => self.q_hiwat.get() as c_long,
+                QLOWAT => self.q_lowat.get() as c_long,
+                QMAXPSZ => self.q_maxpsz.get() as c_long,
+                QMINPSZ => self.q_minpsz.get() as c_long,
+                QCOUNT => self.q_count.get() as c_long,
+                QFIRST => address(&self.q_first),
+                QLAST => address(&self.q_last),
+                QFLAG => self.flags() as c_long,
+                _ => return Err(libc::EINVAL),
             }
         } else {
-            let band = make_band(q, pri);
+            let band = self.make_band(pri);
             match what {
-                QHIWAT => band.qb_hiwat as c_long,
-                QLOWAT => band.qb_lowat as c_long,
-                QCOUNT => band.qb_count as c_long,
-                QFIRST => address(band.qb_first),
-                QLAST => address(band.qb_last),
-                QFLAG => band.qb_flag as c_long,
-                _ => return libc::EINVAL,
+                QHIWAT => band.qb_hiwat.get() as c_long,
+                QLOWAT => band.qb_lowat.get() as c_long,
+                QCOUNT => band.qb_count.get() as c_long,
+                QFIRST => address(&band.qb_first),
+                QLAST => address(&band.qb_last),
+                QFLAG => band.qb_flag.get() as c_long,
+                _ => return Err(libc::EINVAL),
             }
-        };
+        })
     }
-    0
-}
 
-/// strqset(9F): sets marks or packet sizes. Returns 0, EPERM for a field that can't be set, or EINVAL.
-/// A queue (band) that has room by its new marks is no longer full.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-pub unsafe extern "C-unwind" fn strqset(
-    q: *mut queue_t,
-    what: c_int,
-    pri: u8,
-    value: c_long,
-) -> c_int {
-    // SAFETY: a live queue, inside its perimeter, as the caller says.
-    unsafe {
+    /// strqset(9F): sets marks or packet sizes; or EPERM for a field that can't be set, EINVAL.
+    /// A queue (band) that has room by its new marks is no longer full.
+    pub fn strqset(self, what: c_int, pri: u8, value: c_long) -> Result<(), c_int> {
         match what {
-            QHIWAT | QLOWAT => {
-                set_mark(q, what, pri, value as usize);
-                0
-            }
-            QMAXPSZ if pri == 0 => {
-                (*q).q_maxpsz = value as isize;
-                0
-            }
-            QMINPSZ if pri == 0 => {
-                (*q).q_minpsz = value as isize;
-                0
-            }
-            QCOUNT | QFIRST | QLAST | QFLAG => libc::EPERM,
-            _ => libc::EINVAL,
+            QHIWAT | QLOWAT => self.set_mark(what, pri, value as usize),
+            QMAXPSZ if pri == 0 => self.q_maxpsz.set(value as isize),
+            QMINPSZ if pri == 0 => self.q_minpsz.set(value as isize),
+            QCOUNT | QFIRST | QLAST | QFLAG => return Err(libc::EPERM),
+            _ => return Err(libc::EINVAL),
         }
+        Ok(())
     }
-}
 
-/// # Safety
-/// A live queue, inside its perimeter.
-unsafe fn set_mark(q: *mut queue_t, what: c_int, pri: u8, value: usize) {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; the band is referred to nowhere else.
-    unsafe {
+    fn set_mark(self, what: c_int, pri: u8, value: usize) {
         if pri == 0 {
             match what {
-                QHIWAT => (*q).q_hiwat = value,
-                _ => (*q).q_lowat = value,
+                QHIWAT => self.q_hiwat.set(value),
+                _ => self.q_lowat.set(value),
             }
-            if (*q).q_count < (*q).q_hiwat {
-                (*q).q_flag &= !QFULL;
-            } else if !(*q).q_first.is_null() {
-                (*q).q_flag |= QFULL;
+            if self.q_count < self.q_hiwat {
+                self.lower(QFULL);
+            } else if self.q_first.get().is_some() {
+                self.raise(QFULL);
             }
         } else {
-            let band = make_band(q, pri);
+            let band = self.make_band(pri);
             match what {
-                QHIWAT => band.qb_hiwat = value,
-                _ => band.qb_lowat = value,
+                QHIWAT => band.qb_hiwat.set(value),
+                _ => band.qb_lowat.set(value),
             }
+            let flag = band.qb_flag.get();
             if band.qb_count < band.qb_hiwat {
-                band.qb_flag &= !QB_FULL;
-            } else if !band.qb_first.is_null() {
-                band.qb_flag |= QB_FULL;
+                band.qb_flag.set(flag & !QB_FULL);
+            } else if band.qb_first.get().is_some() {
+                band.qb_flag.set(flag | QB_FULL);
             }
         }
-        relieve(q, pri);
+        self.relieve(pri);
     }
 }

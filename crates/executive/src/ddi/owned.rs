@@ -5,6 +5,7 @@
 
 use core::ffi::c_int;
 use core::fmt;
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::alloc::{Layout, handle_alloc_error};
 
@@ -44,6 +45,37 @@ pub struct Message(NonNull<mblk_t>);
 
 // SAFETY: a chain has one owner, and data blocks shared by dupmsg count their references atomically.
 unsafe impl Send for Message {}
+
+/// A message on a queue, which is used inside the perimeter, and while it is there: see [`Queue`](super::queue::Queue).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OnQueue(NonNull<mblk_t>);
+
+impl OnQueue {
+    #[inline(always)]
+    pub(super) fn new(m: Message) -> OnQueue {
+        let at = m.0;
+        core::mem::forget(m);
+        OnQueue(at)
+    }
+
+    /// # Safety
+    /// It is on no queue any more, and nobody else has it.
+    #[inline(always)]
+    pub(super) unsafe fn taken(self) -> Message {
+        Message(self.0)
+    }
+}
+
+impl Deref for OnQueue {
+    type Target = Message;
+
+    #[inline(always)]
+    fn deref(&self) -> &Message {
+        // SAFETY: the same pointer, to a message that is there; by a reference nobody frees it.
+        unsafe { &*(&raw const *self).cast::<Message>() }
+    }
+}
 
 impl Message {
     /// A message of one block with room for `room` bytes. Ends the process without memory, as Rust's own containers do.
@@ -118,7 +150,7 @@ impl Message {
     }
 
     #[inline(always)]
-    fn first(&self) -> &mblk_t {
+    pub(crate) fn first(&self) -> &mblk_t {
         // SAFETY: we own it.
         unsafe { self.0.as_ref() }
     }
@@ -167,11 +199,11 @@ impl Message {
 
     #[inline]
     pub fn band(&self) -> u8 {
-        self.first().b_band
+        self.first().b_band.get()
     }
 
     pub fn set_band(&mut self, band: u8) {
-        self.first_mut().b_band = band;
+        self.first().b_band.set(band);
     }
 
     /// MSGMARK and the like.
@@ -219,6 +251,66 @@ impl Message {
         all
     }
 
+    /// The same message, with data of its own where that is shared, if there is memory.
+    pub fn unshared(mut self) -> Message {
+        match self.bytes_mut() {
+            Some(_) => self,
+            None => self.copy().unwrap_or(self),
+        }
+    }
+
+    /// Is it of one block?
+    pub fn is_one_block(&self) -> bool {
+        self.first().b_cont.is_null()
+    }
+
+    /// Takes off what comes from the first M_DATA block on that is not the first of all.
+    pub fn take_data(&mut self) -> Option<Message> {
+        let mut last = self.as_ptr();
+        // SAFETY: blocks of our chain, of which the rest is a message of ours too.
+        unsafe {
+            while !(*last).b_cont.is_null() && mtype((*last).b_cont) != M_DATA {
+                last = (*last).b_cont;
+            }
+            Message::from_raw(unlinkb(last))
+        }
+    }
+
+    /// Moves past `n` bytes, of all there are at most; the blocks stay.
+    pub fn skip(&mut self, mut n: usize) {
+        let mut mp = self.as_ptr();
+        // SAFETY: blocks of our chain; no read pointer passes the write pointer.
+        unsafe {
+            while !mp.is_null() && n > 0 {
+                let some = length(mp).min(n);
+                (*mp).b_rptr = (*mp).b_rptr.add(some);
+                n -= some;
+                mp = (*mp).b_cont;
+            }
+        }
+    }
+
+    /// A message of one block with `len` bytes, and so much room before them; `None` without memory.
+    ///
+    /// # Safety
+    /// `fill` writes all of them, and reads none before.
+    pub unsafe fn filled(
+        kind: u8,
+        room: usize,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<Message> {
+        let mut m = Message::try_new(kind, room + len)?;
+        m.leave_room(room);
+        let mp = m.first_mut();
+        // SAFETY: a fresh block of ours, with room for as many bytes behind the read pointer; the caller fills it.
+        unsafe {
+            fill(core::slice::from_raw_parts_mut(mp.b_rptr, len));
+            mp.b_wptr = mp.b_rptr.add(len);
+        }
+        Some(m)
+    }
+
     /// Writes as many bytes as there is room for behind those of the first block; returns how many.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         // SAFETY: db_lim bounds the buffer, and a shared buffer is not written to.
@@ -252,6 +344,14 @@ impl Message {
         // SAFETY: long enough, and any bytes are a T.
         (bytes.len() >= size_of::<T>())
             .then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    }
+
+    /// Puts a structure over as many bytes at the start of the first block. False if there are fewer, or while the data is shared.
+    pub fn overwrite<T: Plain>(&mut self, value: T) -> bool {
+        let at = self.bytes_mut().and_then(|b| b.get_mut(..size_of::<T>()));
+        // SAFETY: so many bytes of ours.
+        at.map(|at| unsafe { at.as_mut_ptr().cast::<T>().write_unaligned(value) })
+            .is_some()
     }
 
     /// Puts a structure at the start of the first block, which then holds nothing else. False without room, or while the

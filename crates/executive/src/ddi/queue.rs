@@ -4,59 +4,124 @@
 //! A queue lives from [`crate::exec::attach::alloc_pair`] to `free_pair`, its fields belong to its perimeter. The read queue
 //! of a pair lies directly before the write queue.
 
+use core::cell::{Cell, OnceCell};
 use core::ffi::{c_char, c_int, c_void};
-use core::ptr::null_mut;
+use core::ops::Deref;
+use core::ptr::{NonNull, null_mut};
 
-use super::block::mblk_t;
+use super::owned::{Message, OnQueue};
 use crate::exec::perimeter::Perimeter;
 
-pub type Put = unsafe extern "C-unwind" fn(*mut queue_t, *mut mblk_t) -> c_int;
-pub type Service = unsafe extern "C-unwind" fn(*mut queue_t) -> c_int;
+pub type Put = unsafe extern "C-unwind" fn(Queue, Message) -> c_int;
+pub type Service = unsafe extern "C-unwind" fn(Queue) -> c_int;
 /// open(9E): queue, device number, flags of open(2), 0 or MODOPEN or CLONEOPEN, credentials. Returns an errno.
 pub type Open =
-    unsafe extern "C-unwind" fn(*mut queue_t, *mut libc::dev_t, c_int, c_int, *mut c_void) -> c_int;
-pub type Close = unsafe extern "C-unwind" fn(*mut queue_t, c_int, *mut c_void) -> c_int;
+    unsafe extern "C-unwind" fn(Queue, &mut libc::dev_t, c_int, c_int, *mut c_void) -> c_int;
+pub type Close = unsafe extern "C-unwind" fn(Queue, c_int, *mut c_void) -> c_int;
 
-/// queue(9S).
+/// queue(9S). What it leads to is live as long as it does.
 #[repr(C)]
 pub struct queue_t {
-    pub q_qinfo: *const qinit,
-    pub q_first: *mut mblk_t,
-    pub q_last: *mut mblk_t,
-    pub q_next: *mut queue_t,
+    pub(crate) q_qinfo: Cell<&'static qinit>,
+    pub(crate) q_first: Cell<Option<OnQueue>>,
+    pub(crate) q_last: Cell<Option<OnQueue>>,
+    pub(crate) q_next: Cell<Option<Queue>>,
     /// The next one to be serviced.
-    pub q_link: *mut queue_t,
-    pub q_ptr: *mut c_void,
+    pub(crate) q_link: Cell<Option<Queue>>,
+    pub(crate) q_ptr: Cell<*mut c_void>,
     /// Bytes of normal and high-priority messages; a band counts its own.
-    pub q_count: usize,
-    pub q_flag: usize,
-    pub q_minpsz: isize,
-    pub q_maxpsz: isize,
-    pub q_hiwat: usize,
-    pub q_lowat: usize,
-    pub q_bandp: *mut qband,
-    pub q_nband: u8,
-    pub q_pad1: [u8; 3],
-    pub q_pad2: [isize; 2],
-    pub q_perimeter: *const Perimeter,
+    pub q_count: Cell<usize>,
+    pub(crate) q_flag: Cell<usize>,
+    pub q_minpsz: Cell<isize>,
+    pub q_maxpsz: Cell<isize>,
+    pub q_hiwat: Cell<usize>,
+    pub q_lowat: Cell<usize>,
+    pub(crate) q_bandp: OnceCell<Box<qband>>,
+    pub q_nband: Cell<u8>,
+    pub(crate) q_pad1: [u8; 3],
+    pub(crate) q_pad2: [isize; 2],
+    pub(crate) q_perimeter: Cell<&'static Perimeter>,
     /// The stream head that this queue belongs to.
-    pub q_stream: *mut c_void,
+    pub(crate) q_stream: *mut c_void,
     /// How often the queue became full, and how often it back-enabled a writer.
-    pub q_fulls: u64,
-    pub q_wakeups: u64,
+    pub q_fulls: Cell<u64>,
+    pub q_wakeups: Cell<u64>,
 }
 
-/// qband(9S): a priority band above 0.
+/// qband(9S): a priority band above 0. They go with their queue.
 #[repr(C)]
 pub struct qband {
-    pub qb_next: *mut qband,
-    pub qb_count: usize,
-    pub qb_first: *mut mblk_t,
-    pub qb_last: *mut mblk_t,
-    pub qb_hiwat: usize,
-    pub qb_lowat: usize,
-    pub qb_flag: usize,
-    pub qb_pad1: isize,
+    pub(crate) qb_next: OnceCell<Box<qband>>,
+    pub qb_count: Cell<usize>,
+    pub(crate) qb_first: Cell<Option<OnQueue>>,
+    pub(crate) qb_last: Cell<Option<OnQueue>>,
+    pub qb_hiwat: Cell<usize>,
+    pub qb_lowat: Cell<usize>,
+    pub qb_flag: Cell<usize>,
+    pub(crate) qb_pad1: isize,
+}
+
+impl queue_t {
+    /// One of a pair, without procedures.
+    pub(crate) fn new(flag: usize, perimeter: &'static Perimeter, stream: *mut c_void) -> queue_t {
+        queue_t {
+            q_qinfo: Cell::new(&NOTHING),
+            q_first: Cell::new(None),
+            q_last: Cell::new(None),
+            q_next: Cell::new(None),
+            q_link: Cell::new(None),
+            q_ptr: Cell::new(null_mut()),
+            q_count: Cell::new(0),
+            q_flag: Cell::new(flag),
+            q_minpsz: Cell::new(0),
+            q_maxpsz: Cell::new(0),
+            q_hiwat: Cell::new(0),
+            q_lowat: Cell::new(0),
+            q_bandp: OnceCell::new(),
+            q_nband: Cell::new(0),
+            q_pad1: [0; 3],
+            q_pad2: [0; 2],
+            q_perimeter: Cell::new(perimeter),
+            q_stream: stream,
+            q_fulls: Cell::new(0),
+            q_wakeups: Cell::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn raise(&self, flags: usize) {
+        self.q_flag.set(self.q_flag.get() | flags);
+    }
+
+    #[inline(always)]
+    pub(crate) fn lower(&self, flags: usize) {
+        self.q_flag.set(self.q_flag.get() & !flags);
+    }
+}
+
+/// Procedures of a pair that has none: what is put there is freed.
+pub(crate) static NOTHING: qinit = qinit::of(None, None);
+
+/// A queue: what a procedure was called with, or was reached from that. It is used inside the perimeter, and not after its module was
+/// closed (a lower one: unlinked). That, and nothing else, is what makes the calls on it sound; keeping one longer is the only way to
+/// misuse it. The same goes for what is seen of the messages on it, which may be used while they are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Queue(NonNull<queue_t>);
+
+// SAFETY: a name for a queue; see there.
+unsafe impl Send for Queue {}
+// SAFETY: what it names is only touched inside the perimeter, whichever thread holds the name.
+unsafe impl Sync for Queue {}
+
+impl Deref for Queue {
+    type Target = queue_t;
+
+    #[inline(always)]
+    fn deref(&self) -> &queue_t {
+        // SAFETY: it is there, see the type; whoever is inside the perimeter changes it by its cells alone.
+        unsafe { self.0.as_ref() }
+    }
 }
 
 /// qinit(9S): the procedures of one side.
@@ -67,7 +132,7 @@ pub struct qinit {
     pub qi_qopen: Option<Open>,
     pub qi_qclose: Option<Close>,
     pub qi_qadmin: Option<unsafe extern "C-unwind" fn() -> c_int>,
-    pub qi_minfo: *const module_info,
+    pub qi_minfo: Option<&'static module_info>,
     pub qi_mstat: *const c_void,
 }
 
@@ -80,7 +145,7 @@ impl qinit {
             qi_qopen: None,
             qi_qclose: None,
             qi_qadmin: None,
-            qi_minfo: core::ptr::null(),
+            qi_minfo: None,
             qi_mstat: core::ptr::null(),
         }
     }
@@ -89,10 +154,10 @@ impl qinit {
 /// streamtab(9S): a module or driver. The last two are a multiplexer's lower side.
 #[repr(C)]
 pub struct streamtab {
-    pub st_rdinit: *const qinit,
-    pub st_wrinit: *const qinit,
-    pub st_muxrinit: *const qinit,
-    pub st_muxwinit: *const qinit,
+    pub st_rdinit: Option<&'static qinit>,
+    pub st_wrinit: Option<&'static qinit>,
+    pub st_muxrinit: Option<&'static qinit>,
+    pub st_muxwinit: Option<&'static qinit>,
 }
 
 /// module_info(9S).
@@ -108,8 +173,6 @@ pub struct module_info {
 
 // SAFETY: tables that nobody writes to.
 unsafe impl Sync for qinit {}
-// SAFETY: nobody writes to such a table once it is there.
-unsafe impl Sync for streamtab {}
 // SAFETY: what a module says of itself stays as it is.
 unsafe impl Sync for module_info {}
 
@@ -141,210 +204,160 @@ pub const INFPSZ: isize = -1;
 pub const MODOPEN: c_int = 0x1;
 pub const CLONEOPEN: c_int = 0x2;
 
-/// OTHERQ(9F).
-///
-/// # Safety
-/// `q` is a queue of a live pair.
-#[expect(non_snake_case, reason = "its name in C")]
-#[inline(always)]
-pub unsafe extern "C-unwind" fn OTHERQ(q: *mut queue_t) -> *mut queue_t {
-    // SAFETY: a live queue of a pair, as the caller says: the other one is directly before or behind it.
-    unsafe {
-        if (*q).q_flag & QREADR != 0 {
-            q.add(1)
-        } else {
-            q.sub(1)
-        }
+impl Queue {
+    /// # Safety
+    /// A live queue of a pair, used as is said above.
+    #[inline(always)]
+    pub unsafe fn from_raw(q: *mut queue_t) -> Queue {
+        // SAFETY: a queue that is there is somewhere.
+        Queue(unsafe { NonNull::new_unchecked(q) })
     }
-}
 
-/// RD(9F): the read queue of the pair.
-///
-/// # Safety
-/// `q` is a queue of a live pair.
-#[expect(non_snake_case, reason = "its name in C")]
-#[inline(always)]
-pub unsafe extern "C-unwind" fn RD(q: *mut queue_t) -> *mut queue_t {
-    // SAFETY: a live queue of a pair, as the caller says: the read queue is directly before a write queue.
-    unsafe {
-        if (*q).q_flag & QREADR != 0 {
-            q
-        } else {
-            q.sub(1)
-        }
+    #[inline(always)]
+    pub fn as_ptr(self) -> *mut queue_t {
+        self.0.as_ptr()
     }
-}
 
-/// WR(9F): the write queue of the pair.
-///
-/// # Safety
-/// `q` is a queue of a live pair.
-#[expect(non_snake_case, reason = "its name in C")]
-#[inline(always)]
-pub unsafe extern "C-unwind" fn WR(q: *mut queue_t) -> *mut queue_t {
-    // SAFETY: a live queue of a pair, as the caller says: the write queue is directly behind a read queue.
-    unsafe {
-        if (*q).q_flag & QREADR != 0 {
-            q.add(1)
-        } else {
-            q
-        }
-    }
-}
-
-/// SAMESTR(9F): is the next queue of the same stream and side?
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[expect(non_snake_case, reason = "its name in C")]
-#[inline]
-pub unsafe extern "C-unwind" fn SAMESTR(q: *mut queue_t) -> c_int {
-    // SAFETY: a live queue, as the caller says, and what q_next leads to is live too.
-    unsafe {
-        let next = (*q).q_next;
-        (!next.is_null() && (*q).q_flag & QREADR == (*next).q_flag & QREADR) as c_int
-    }
-}
-
-/// backq(9F): the queue whose q_next this is, or null.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[inline]
-pub unsafe extern "C-unwind" fn backq(q: *mut queue_t) -> *mut queue_t {
-    // SAFETY: the queues next to a live pair are live, and each has its other one beside it.
-    unsafe {
-        let behind = (*OTHERQ(q)).q_next;
-        if behind.is_null() {
-            null_mut()
-        } else {
-            OTHERQ(behind)
-        }
-    }
-}
-
-/// noenable(9F): only back-enabling, `qenable` and high priority schedule the service procedure from now on.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[inline]
-pub unsafe extern "C-unwind" fn noenable(q: *mut queue_t) {
-    // SAFETY: a live queue, inside its perimeter, as the caller says.
-    unsafe {
-        (*q).q_flag |= QNOENB;
-    }
-}
-
-/// enableok(9F): takes noenable back.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[inline]
-pub unsafe extern "C-unwind" fn enableok(q: *mut queue_t) {
-    // SAFETY: a live queue, inside its perimeter, as the caller says.
-    unsafe {
-        (*q).q_flag &= !QNOENB;
-    }
-}
-
-/// qenable(9F): schedules the service procedure, if there is one.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-#[inline]
-pub unsafe extern "C-unwind" fn qenable(q: *mut queue_t) {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; its procedures are in a table that stays, perimeters stay for ever.
-    unsafe {
-        if (*q).q_flag & QENAB == 0 && (*(*q).q_qinfo).qi_srvp.is_some() {
-            (*q).q_flag |= QENAB;
-            (*(*q).q_perimeter).schedule(q);
-        }
-    }
-}
-
-/// qprocson(9F): put and service procedures are on as soon as the queue is linked in, and run in its perimeter.
-pub extern "C-unwind" fn qprocson(_q: *mut queue_t) {}
-
-/// qprocsoff(9F): the service procedure is not run any more.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-pub unsafe extern "C-unwind" fn qprocsoff(q: *mut queue_t) {
-    // SAFETY: the queues of a live pair, inside their perimeter, as the caller says; perimeters stay for ever.
-    unsafe {
-        let perimeter = &*(*q).q_perimeter;
-        perimeter.unschedule(RD(q));
-        perimeter.unschedule(WR(q));
-    }
-}
-
-/// freezestr(9F): nothing moves in a perimeter but by who is in it.
-pub extern "C-unwind" fn freezestr(_q: *mut queue_t) {}
-pub extern "C-unwind" fn unfreezestr(_q: *mut queue_t) {}
-
-/// Band `n` > 0, if it was used before.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is.
-/// The reference is given up before another to the same band is asked for.
-#[inline]
-pub unsafe fn find_band<'a>(q: *mut queue_t, n: u8) -> Option<&'a mut qband> {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; q_nband counts the bands of its list.
-    unsafe {
-        if n == 0 || n > (*q).q_nband {
-            return None;
-        }
-        let mut band = (*q).q_bandp;
-        for _ in 1..n {
-            band = (*band).qb_next;
-        }
-        Some(&mut *band)
-    }
-}
-
-/// Band `n` > 0, made now with all below it if need be. New bands have the queue's marks.
-///
-/// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is. `n` is not 0.
-/// The reference is given up before another to the same band is asked for.
-pub unsafe fn make_band<'a>(q: *mut queue_t, n: u8) -> &'a mut qband {
-    // SAFETY: a live queue, inside its perimeter, as the caller says. The links are null or lead to bands, of which `n` > 0 are there in
-    // the end: `link` lies in the last of them.
-    unsafe {
-        let mut link = &raw mut (*q).q_bandp;
-        for _ in 0..n {
-            if (*link).is_null() {
-                *link = Box::into_raw(Box::new(qband {
-                    qb_next: null_mut(),
-                    qb_count: 0,
-                    qb_first: null_mut(),
-                    qb_last: null_mut(),
-                    qb_hiwat: (*q).q_hiwat,
-                    qb_lowat: (*q).q_lowat,
-                    qb_flag: 0,
-                    qb_pad1: 0,
-                }));
-                (*q).q_nband += 1;
+    /// The other queue of the pair (OTHERQ).
+    #[inline(always)]
+    pub fn other(self) -> Queue {
+        // SAFETY: the read queue of a pair lies directly before the write queue.
+        Queue(unsafe {
+            match self.is_read() {
+                true => self.0.add(1),
+                false => self.0.sub(1),
             }
-            link = &raw mut (**link).qb_next;
+        })
+    }
+
+    /// The read queue of the pair (RD).
+    #[inline(always)]
+    pub fn read(self) -> Queue {
+        match self.is_read() {
+            true => self,
+            false => self.other(),
         }
-        &mut *(link
-            .byte_sub(core::mem::offset_of!(qband, qb_next))
-            .cast::<qband>())
+    }
+
+    /// The write queue of the pair (WR).
+    #[inline(always)]
+    pub fn write(self) -> Queue {
+        self.read().other()
+    }
+
+    #[inline(always)]
+    pub fn is_read(self) -> bool {
+        self.flags() & QREADR != 0
+    }
+
+    /// q_flag.
+    #[inline(always)]
+    pub fn flags(self) -> usize {
+        self.q_flag.get()
+    }
+
+    /// The queue that putnext goes to.
+    #[inline(always)]
+    pub fn next(self) -> Option<Queue> {
+        self.q_next.get()
+    }
+
+    /// This queue, and those that messages go on to.
+    pub fn from_here(self) -> impl Iterator<Item = Queue> {
+        core::iter::successors(Some(self), |q| q.next())
+    }
+
+    /// SAMESTR(9F): is the next queue of the same stream and side?
+    pub fn samestr(self) -> bool {
+        self.next().is_some_and(|n| n.is_read() == self.is_read())
+    }
+
+    /// backq(9F): the queue whose putnext goes here.
+    #[inline]
+    pub fn back(self) -> Option<Queue> {
+        self.other().next().map(Queue::other)
+    }
+
+    /// The procedures of its side.
+    #[inline(always)]
+    pub fn procedures(self) -> &'static qinit {
+        self.q_qinfo.get()
+    }
+
+    /// The perimeter that it lies in.
+    #[inline(always)]
+    pub fn perimeter(self) -> &'static Perimeter {
+        self.q_perimeter.get()
+    }
+
+    /// The stream head's own pointer, as given to `alloc_pair`.
+    #[inline(always)]
+    pub fn stream(self) -> *mut c_void {
+        self.q_stream
+    }
+
+    /// noenable(9F): only back-enabling, `qenable` and high priority schedule the service procedure from now on.
+    #[inline]
+    pub fn noenable(self) {
+        self.raise(QNOENB);
+    }
+
+    /// enableok(9F): takes noenable back.
+    #[inline]
+    pub fn enableok(self) {
+        self.lower(QNOENB);
+    }
+
+    /// qenable(9F): schedules the service procedure, if there is one.
+    #[inline]
+    pub fn qenable(self) {
+        if self.flags() & QENAB == 0 && self.procedures().qi_srvp.is_some() {
+            self.raise(QENAB);
+            self.perimeter().schedule(self);
+        }
+    }
+
+    /// qprocsoff(9F): the service procedure is not run any more. (They are on as soon as the queue is linked in.)
+    pub fn qprocsoff(self) {
+        let perimeter = self.perimeter();
+        perimeter.unschedule(self.read());
+        perimeter.unschedule(self.write());
     }
 }
 
-/// Frees the bands; no message of theirs is left.
-///
-/// # Safety
-/// Inside the perimeter of the queue, whose bands nobody refers to.
-pub(crate) unsafe fn free_bands(q: *mut queue_t) {
-    // SAFETY: the bands came from a box each, and nobody else refers to them any more, as the caller says.
-    unsafe {
-        while !(*q).q_bandp.is_null() {
-            let band = Box::from_raw((*q).q_bandp);
-            (*q).q_bandp = band.qb_next;
+impl queue_t {
+    /// Band `n` > 0, if it was used before.
+    #[inline]
+    pub fn find_band(&self, n: u8) -> Option<&qband> {
+        let bands = core::iter::successors(self.q_bandp.get(), |band| band.qb_next.get());
+        bands
+            .map(|band| &**band)
+            .nth(usize::from(n).checked_sub(1)?)
+    }
+
+    /// Band `n` > 0, made now with all below it if need be. New bands have the queue's marks.
+    pub fn make_band(&self, n: u8) -> &qband {
+        let mut link = &self.q_bandp;
+        let mut at = 1;
+        loop {
+            let band = link.get_or_init(|| {
+                self.q_nband.set(at);
+                Box::new(qband {
+                    qb_next: OnceCell::new(),
+                    qb_count: Cell::new(0),
+                    qb_first: Cell::new(None),
+                    qb_last: Cell::new(None),
+                    qb_hiwat: self.q_hiwat.clone(),
+                    qb_lowat: self.q_lowat.clone(),
+                    qb_flag: Cell::new(0),
+                    qb_pad1: 0,
+                })
+            });
+            if at >= n {
+                return band;
+            }
+            at += 1;
+            link = &band.qb_next;
         }
-        (*q).q_nband = 0;
     }
 }

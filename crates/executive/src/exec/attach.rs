@@ -4,80 +4,53 @@
 //! Everything here runs inside the perimeter of the stream. A pair is freed only when no other queue leads to it.
 
 use core::ffi::{c_int, c_void};
-use core::ptr::{null, null_mut};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use core::ptr::null_mut;
 
 use super::perimeter::Perimeter;
 use super::timer;
-use crate::ddi::order::{FLUSHALL, flushq};
+use crate::ddi::order::Flush;
 use crate::ddi::queue::*;
 
 type Errno = c_int;
 
-const PAIR: Layout = Layout::new::<[queue_t; 2]>();
-
 /// allocq: a pair without procedures; returns its read queue.
-pub fn alloc_pair(perimeter: &Perimeter, stream: *mut c_void) -> *mut queue_t {
-    // SAFETY: two queues for which zeroes are a start; their procedures come with `setq`.
-    unsafe {
-        let read = alloc_zeroed(PAIR).cast::<queue_t>();
-        if read.is_null() {
-            handle_alloc_error(PAIR);
-        }
-        for (q, side) in [(read, QREADR), (read.add(1), 0)] {
-            (*q).q_flag = QUSE | QWANTR | side;
-            (*q).q_perimeter = perimeter;
-            (*q).q_stream = stream;
-            (*q).q_qinfo = &raw const NOTHING;
-        }
-        read
-    }
+pub fn alloc_pair(perimeter: &'static Perimeter, stream: *mut c_void) -> Queue {
+    let pair = [QREADR, 0].map(|side| queue_t::new(QUSE | QWANTR | side, perimeter, stream));
+    // SAFETY: a fresh pair, of which this is the read queue.
+    unsafe { Queue::from_raw(Box::into_raw(Box::new(pair)).cast()) }
 }
-
-/// Procedures of a pair that has none: what is put there is freed.
-static NOTHING: qinit = qinit::of(None, None);
 
 /// freeq: flushes and frees a pair that is linked to nothing.
 ///
 /// # Safety
 /// The read queue of a live pair, which is gone afterwards.
-pub unsafe fn free_pair(read: *mut queue_t) {
-    // SAFETY: a pair that is linked to nothing and not used after this call, as the caller says; `alloc_pair` took it from the allocator.
-    unsafe {
-        for q in [read, read.add(1)] {
-            flushq(q, FLUSHALL);
-            (*(*q).q_perimeter).unschedule(q);
-            timer::forget(q);
-            free_bands(q);
-        }
-        dealloc(read.cast(), PAIR);
+pub unsafe fn free_pair(read: Queue) {
+    for q in [read, read.other()] {
+        q.flushq(Flush::All);
+        q.perimeter().unschedule(q);
+        timer::forget(q);
     }
+    // SAFETY: a pair that is linked to nothing and not used after this call, as the caller says; `alloc_pair` took it from a box.
+    drop(unsafe { Box::from_raw(read.as_ptr().cast::<[queue_t; 2]>()) });
 }
 
 /// setq: gives a pair its procedures, and their packet sizes and marks.
 ///
 /// # Safety
-/// The read queue of a live pair; tables that live for ever.
-pub unsafe fn setq(read: *mut queue_t, read_init: *const qinit, write_init: *const qinit) {
-    // SAFETY: the queues of a live pair, and tables that live for ever, or null, as the caller says.
-    unsafe {
-        for (q, init) in [(read, read_init), (read.add(1), write_init)] {
-            (*q).q_qinfo = if init.is_null() {
-                &raw const NOTHING
-            } else {
-                init
-            };
-            let info = if init.is_null() {
-                null()
-            } else {
-                (*init).qi_minfo
-            };
-            if !info.is_null() {
-                (*q).q_minpsz = (*info).mi_minpsz;
-                (*q).q_maxpsz = (*info).mi_maxpsz;
-                (*q).q_hiwat = (*info).mi_hiwat;
-                (*q).q_lowat = (*info).mi_lowat;
-            }
+/// The read queue of a pair; procedures that may be called with such queues.
+pub unsafe fn setq(
+    read: Queue,
+    read_init: Option<&'static qinit>,
+    write_init: Option<&'static qinit>,
+) {
+    for (q, init) in [(read, read_init), (read.other(), write_init)] {
+        let init = init.unwrap_or(&NOTHING);
+        q.q_qinfo.set(init);
+        if let Some(info) = init.qi_minfo {
+            q.q_minpsz.set(info.mi_minpsz);
+            q.q_maxpsz.set(info.mi_maxpsz);
+            q.q_hiwat.set(info.mi_hiwat);
+            q.q_lowat.set(info.mi_lowat);
         }
     }
 }
@@ -86,169 +59,139 @@ pub unsafe fn setq(read: *mut queue_t, read_init: *const qinit, write_init: *con
 /// An errno of its open procedure takes it out again.
 ///
 /// # Safety
-/// Live queues; `dev` valid. `sflag`: 0, MODOPEN, CLONEOPEN.
+/// The procedures of `tab` may be called with queues of a pair that they have opened. `sflag`: 0, MODOPEN, CLONEOPEN.
 pub unsafe fn qattach(
-    head: *mut queue_t,
+    head: Queue,
     tab: &'static streamtab,
     dev: &mut libc::dev_t,
     oflag: c_int,
     sflag: c_int,
 ) -> Result<(), Errno> {
-    // SAFETY: live queues, as the caller says, and a pair of our own; what fails to open is taken out before it is freed.
-    unsafe {
-        let read = alloc_pair(&*(*head).q_perimeter, (*head).q_stream);
-        setq(read, tab.st_rdinit, tab.st_wrinit);
-        link_below(head, read);
-        match open(read, dev, oflag, sflag) {
-            0 => Ok(()),
-            errno => {
-                unlink(read);
-                free_pair(read);
-                Err(errno)
-            }
+    let read = alloc_pair(head.perimeter(), head.stream());
+    // SAFETY: a pair of our own, with the procedures that it is for.
+    unsafe { setq(read, tab.st_rdinit, tab.st_wrinit) };
+    link_below(head, read);
+    match open(read, dev, oflag, sflag) {
+        0 => Ok(()),
+        errno => {
+            unlink(read);
+            // SAFETY: a pair of our own, which nothing leads to any more.
+            unsafe { free_pair(read) };
+            Err(errno)
         }
     }
 }
 
 /// Calls the open procedures of all modules and the driver again, as a further open of the same stream does.
-///
-/// # Safety
-/// As [`qattach`].
-pub unsafe fn qreopen(
-    head: *mut queue_t,
-    dev: &mut libc::dev_t,
-    oflag: c_int,
-) -> Result<(), Errno> {
-    // SAFETY: write queues of one stream, from a live head down; nothing is taken out meanwhile.
-    unsafe {
-        let mut write = (*WR(head)).q_next;
-        while !write.is_null() {
-            let below = (*write).q_next;
-            let sflag = if below.is_null() { 0 } else { MODOPEN };
-            match open(RD(write), dev, oflag, sflag) {
-                0 => write = below,
-                errno => return Err(errno),
-            }
+pub fn qreopen(head: Queue, dev: &mut libc::dev_t, oflag: c_int) -> Result<(), Errno> {
+    let mut next = head.write().next();
+    while let Some(write) = next {
+        next = write.next();
+        let sflag = if next.is_none() { 0 } else { MODOPEN };
+        match open(write.read(), dev, oflag, sflag) {
+            0 => {}
+            errno => return Err(errno),
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Closes a module or driver, takes it out of its stream and frees it, with the messages it holds.
 ///
 /// # Safety
-/// The read queue of a pair that [`qattach`] made.
-pub unsafe fn qdetach(read: *mut queue_t, oflag: c_int) {
-    // SAFETY: the read queue of a pair that `qattach` made, as the caller says: its write queue lies behind it, what is next to it is live.
-    unsafe {
-        if let Some(close) = (*(*read).q_qinfo).qi_qclose {
-            close(read, oflag, null_mut());
-        }
-        // Before it is taken out: who waits for room in it is enabled.
-        flushq(read, FLUSHALL);
-        flushq(read.add(1), FLUSHALL);
-        unlink(read);
-        free_pair(read);
+/// The read queue of a pair that [`qattach`] made, which is gone afterwards.
+pub unsafe fn qdetach(read: Queue, oflag: c_int) {
+    if let Some(close) = read.procedures().qi_qclose {
+        // SAFETY: the procedure that this queue has by `setq`.
+        unsafe { close(read, oflag, null_mut()) };
+    }
+    // Before it is taken out: who waits for room in it is enabled.
+    read.flushq(Flush::All);
+    read.other().flushq(Flush::All);
+    unlink(read);
+    // SAFETY: it came from `qattach`, as the caller says, and nothing leads to it any more.
+    unsafe { free_pair(read) };
+}
+
+fn open(read: Queue, dev: &mut libc::dev_t, oflag: c_int, sflag: c_int) -> Errno {
+    match read.procedures().qi_qopen {
+        // SAFETY: the procedure that this queue has by `setq`; it gets no credentials.
+        Some(open) => unsafe { open(read, dev, oflag, sflag, null_mut()) },
+        None => 0,
     }
 }
 
-/// # Safety
-/// The read queue of a live pair, inside its perimeter.
-unsafe fn open(read: *mut queue_t, dev: &mut libc::dev_t, oflag: c_int, sflag: c_int) -> Errno {
-    // SAFETY: a live pair of the caller's, whose table stays; the procedure may write to `dev`, and gets no credentials.
-    unsafe {
-        match (*(*read).q_qinfo).qi_qopen {
-            Some(open) => open(read, dev, oflag, sflag, null_mut()),
-            None => 0,
-        }
+/// Puts a pair, which is linked to nothing, directly below another, above what was there, without opening it.
+pub fn link_below(above: Queue, read: Queue) {
+    let (above_write, write) = (above.write(), read.write());
+    let below = above_write.q_next.replace(Some(write));
+    write.q_next.set(below);
+    read.q_next.set(Some(above.read()));
+    if let Some(below) = below {
+        below.read().q_next.set(Some(read));
     }
 }
 
-/// Puts a pair directly below another, above what was there, without opening it.
-///
-/// # Safety
-/// Any queue of a live pair, and the read queue of one that is linked to nothing.
-pub unsafe fn link_below(above: *mut queue_t, read: *mut queue_t) {
-    // SAFETY: live queues, as the caller says: each pair has both, and what is below is one of a live pair too.
-    unsafe {
-        let (above_write, write) = (WR(above), WR(read));
-        let below = (*above_write).q_next;
-        (*write).q_next = below;
-        (*above_write).q_next = write;
-        (*read).q_next = RD(above);
-        if !below.is_null() {
-            (*RD(below)).q_next = read;
-        }
+/// Takes a pair out of its stream.
+pub fn unlink(read: Queue) {
+    let (above, below) = (read.q_next.take(), read.write().q_next.take());
+    if let Some(above) = above {
+        above.write().q_next.set(below);
+    }
+    if let Some(below) = below {
+        below.read().q_next.set(above);
     }
 }
 
-/// # Safety
-/// The read queue of a live pair, inside its perimeter.
-unsafe fn unlink(read: *mut queue_t) {
-    // SAFETY: a live pair, as the caller says; what is next to it is live, or null.
-    unsafe {
-        let write = WR(read);
-        let (above, below) = ((*read).q_next, (*write).q_next);
-        if !above.is_null() {
-            (*WR(above)).q_next = below;
-        }
-        if !below.is_null() {
-            (*RD(below)).q_next = above;
-        }
-        (*read).q_next = null_mut();
-        (*write).q_next = null_mut();
-    }
-}
+/// What a stream head's queue was before it was linked below a multiplexer.
+pub struct Above([Was; 2]);
 
-/// What a stream head's pair was before it was linked below a multiplexer.
-pub struct Above {
-    init: [*const qinit; 2],
-    ptr: [*mut c_void; 2],
-    marks: [[usize; 2]; 2],
-    sizes: [[isize; 2]; 2],
+struct Was {
+    init: &'static qinit,
+    ptr: *mut c_void,
+    hiwat: usize,
+    lowat: usize,
+    minpsz: isize,
+    maxpsz: isize,
 }
 
 /// I_LINK: makes the pair of a stream's head the lower side of the multiplexer `tab`. The stream lies in the multiplexer's
 /// perimeter already ([`super::perimeter::move_stream`]). EINVAL if `tab` is none.
 ///
 /// # Safety
-/// The read queue of a live head.
-pub unsafe fn link_lower(head: *mut queue_t, tab: &'static streamtab) -> Result<Above, Errno> {
-    if tab.st_muxrinit.is_null() || tab.st_muxwinit.is_null() {
+/// The read queue of a live head, and procedures that may be called with the queues of one.
+pub unsafe fn link_lower(head: Queue, tab: &'static streamtab) -> Result<Above, Errno> {
+    if tab.st_muxrinit.is_none() || tab.st_muxwinit.is_none() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: the two queues of a live head lie one behind the other; the tables of `tab` live for ever.
-    unsafe {
-        let pair = [head, head.add(1)];
-        let saved = Above {
-            init: pair.map(|q| (*q).q_qinfo),
-            ptr: pair.map(|q| (*q).q_ptr),
-            marks: pair.map(|q| [(*q).q_hiwat, (*q).q_lowat]),
-            sizes: pair.map(|q| [(*q).q_minpsz, (*q).q_maxpsz]),
-        };
-        setq(head, tab.st_muxrinit, tab.st_muxwinit);
-        for q in pair {
-            (*q).q_ptr = null_mut();
-        }
-        Ok(saved)
-    }
+    let saved = [head, head.other()].map(|q| Was {
+        init: q.procedures(),
+        ptr: q.q_ptr.replace(null_mut()),
+        hiwat: q.q_hiwat.get(),
+        lowat: q.q_lowat.get(),
+        minpsz: q.q_minpsz.get(),
+        maxpsz: q.q_maxpsz.get(),
+    });
+    // SAFETY: a head's pair, and such procedures, as the caller says.
+    unsafe { setq(head, tab.st_muxrinit, tab.st_muxwinit) };
+    Ok(Above(saved))
 }
 
 /// I_UNLINK: the pair is a stream head's again.
 ///
 /// # Safety
 /// The pair and what [`link_lower`] returned for it.
-pub unsafe fn unlink_lower(head: *mut queue_t, saved: Above) {
-    // SAFETY: the two queues of a live head, and what they had before the multiplexer's tables, as the caller says.
-    unsafe {
-        for (i, q) in [head, head.add(1)].into_iter().enumerate() {
-            super::module::drop_lower(q);
-            (*(*q).q_perimeter).unschedule(q);
-            timer::forget(q);
-            (*q).q_qinfo = saved.init[i];
-            (*q).q_ptr = saved.ptr[i];
-            [(*q).q_hiwat, (*q).q_lowat] = saved.marks[i];
-            [(*q).q_minpsz, (*q).q_maxpsz] = saved.sizes[i];
-        }
+pub unsafe fn unlink_lower(head: Queue, Above(saved): Above) {
+    for (q, was) in [head, head.other()].into_iter().zip(saved) {
+        // SAFETY: nobody calls with what was noted for the lower stream any more.
+        unsafe { super::module::drop_lower(q) };
+        q.perimeter().unschedule(q);
+        timer::forget(q);
+        q.q_qinfo.set(was.init);
+        q.q_ptr.set(was.ptr);
+        q.q_hiwat.set(was.hiwat);
+        q.q_lowat.set(was.lowat);
+        q.q_minpsz.set(was.minpsz);
+        q.q_maxpsz.set(was.maxpsz);
     }
 }

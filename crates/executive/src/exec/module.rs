@@ -9,15 +9,13 @@ use core::any::TypeId;
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
-use core::ptr::{null, null_mut};
+use core::ptr::null_mut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headwater_host::log::{self, Level};
 
 use super::queue::Queue;
-use crate::ddi::block::mblk_t;
 use crate::ddi::owned::Message;
-use crate::ddi::pass::putnext;
 use crate::ddi::queue::*;
 
 type Errno = c_int;
@@ -131,31 +129,26 @@ pub trait Mux: Module {
 /// Notes what belongs to a stream linked below, until it is unlinked. `q` is either queue of `l_qbot`'s pair; false, and
 /// nothing noted, if it is no lower queue of a multiplexer in Rust.
 pub fn set_lower<M: Mux>(q: Queue, lower: M::Lower) -> bool {
-    let read = q.read().as_ptr();
-    // SAFETY: inside; the q_ptr of a queue with that mark is ours.
-    unsafe {
-        if !has_mark(read, &LOWER) {
-            return false;
-        }
-        drop_lower(read);
-        let state = Box::into_raw(Box::new(LowerState {
-            free: free_lower::<M>,
-            of: TypeId::of::<M::Lower>(),
-            dead: Cell::new(false),
-            lower,
-        }));
-        (*read).q_ptr = state.cast();
-        (*read.add(1)).q_ptr = state.cast();
+    if !has_mark(q, &LOWER) {
+        return false;
     }
+    // SAFETY: whoever notes something new has no call under way with what was noted before.
+    unsafe { drop_lower(q) };
+    let state = Box::into_raw(Box::new(LowerState {
+        free: free_lower::<M>,
+        of: TypeId::of::<M::Lower>(),
+        dead: Cell::new(false),
+        lower,
+    }));
+    note(q, state.cast());
     true
 }
 
 /// What belongs to the lower stream of `q`, once it was noted.
 pub fn with_lower<M: Mux, T>(q: Queue, f: impl FnOnce(&M::Lower) -> T) -> Option<T> {
-    let q = q.as_ptr();
-    // SAFETY: mark and type are looked at first.
+    let state = has_mark(q, &LOWER).then_some(q.q_ptr.get())?;
+    // SAFETY: the mark has been looked at, and the type is first.
     unsafe {
-        let state = has_mark(q, &LOWER).then_some((*q).q_ptr)?;
         let any = state.cast::<LowerState<()>>().as_ref()?;
         (any.of == TypeId::of::<M::Lower>())
             .then(|| f(&(*state.cast::<LowerState<M::Lower>>()).lower))
@@ -176,11 +169,14 @@ pub fn mux_streamtab_of<M: Mux>() -> &'static streamtab {
 static ADAPTED: u8 = 0;
 static LOWER: u8 = 1;
 
-/// # Safety
-/// A live queue, inside its perimeter.
-unsafe fn has_mark(q: *mut queue_t, mark: &'static u8) -> bool {
-    // SAFETY: a live queue, inside its perimeter, as the caller says; its table stays for ever.
-    unsafe { (*(*q).q_qinfo).qi_mstat == core::ptr::from_ref(mark).cast() }
+fn has_mark(q: Queue, mark: &'static u8) -> bool {
+    q.procedures().qi_mstat == core::ptr::from_ref(mark).cast()
+}
+
+/// What both queues of the pair lead to.
+fn note(q: Queue, state: *mut c_void) {
+    q.q_ptr.set(state);
+    q.other().q_ptr.set(state);
 }
 
 #[repr(C)]
@@ -219,7 +215,7 @@ impl<M: Module> Tables<M> {
         qi_qopen: Some(open::<M>),
         qi_qclose: Some(close::<M>),
         qi_qadmin: None,
-        qi_minfo: Self::INFO,
+        qi_minfo: Some(Self::INFO),
         qi_mstat: (&raw const ADAPTED).cast(),
     };
     const WRITE: &'static qinit = &qinit {
@@ -232,14 +228,14 @@ impl<M: Module> Tables<M> {
         qi_qopen: None,
         qi_qclose: None,
         qi_qadmin: None,
-        qi_minfo: Self::INFO,
+        qi_minfo: Some(Self::INFO),
         qi_mstat: (&raw const ADAPTED).cast(),
     };
     const PLAIN: &'static streamtab = &streamtab {
-        st_rdinit: Self::READ,
-        st_wrinit: Self::WRITE,
-        st_muxrinit: null(),
-        st_muxwinit: null(),
+        st_rdinit: Some(Self::READ),
+        st_wrinit: Some(Self::WRITE),
+        st_muxrinit: None,
+        st_muxwinit: None,
     };
 }
 
@@ -254,7 +250,7 @@ impl<M: Mux> Tables<M> {
         qi_qopen: None,
         qi_qclose: None,
         qi_qadmin: None,
-        qi_minfo: Self::INFO,
+        qi_minfo: Some(Self::INFO),
         qi_mstat: (&raw const LOWER).cast(),
     };
     const LOWER_WRITE: &'static qinit = &qinit {
@@ -267,27 +263,26 @@ impl<M: Mux> Tables<M> {
         qi_qopen: None,
         qi_qclose: None,
         qi_qadmin: None,
-        qi_minfo: Self::INFO,
+        qi_minfo: Some(Self::INFO),
         qi_mstat: (&raw const LOWER).cast(),
     };
     const MUX: &'static streamtab = &streamtab {
-        st_rdinit: Self::READ,
-        st_wrinit: Self::WRITE,
-        st_muxrinit: Self::LOWER_READ,
-        st_muxwinit: Self::LOWER_WRITE,
+        st_rdinit: Some(Self::READ),
+        st_wrinit: Some(Self::WRITE),
+        st_muxrinit: Some(Self::LOWER_READ),
+        st_muxwinit: Some(Self::LOWER_WRITE),
     };
 }
 
 unsafe extern "C-unwind" fn open<M: Module>(
-    read: *mut queue_t,
-    dev: *mut libc::dev_t,
+    q: Queue,
+    dev: &mut libc::dev_t,
     oflag: c_int,
     sflag: c_int,
     _credentials: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open procedure gets its live read queue, whose q_ptr is null or our state, and a device number that it may write to.
-    let (q, dev, known) = unsafe { (Queue::from_raw(read), &mut *dev, state_of::<M>(read)) };
-    if let Some(state) = known {
+    // SAFETY: an open procedure gets its own read queue.
+    if let Some(state) = unsafe { state_of::<M>(q) } {
         let result = guard(|| state.module.reopen(q, dev, oflag));
         return result.map_or_else(|| died(q, &state.dead), |r| r.err().unwrap_or(0));
     }
@@ -309,12 +304,9 @@ unsafe extern "C-unwind" fn open<M: Module>(
         dead: Cell::new(false),
         module,
     }));
-    // SAFETY: the queues of a live pair; the state lives until it is closed, which is not while it is opened.
-    let state = unsafe {
-        (*read).q_ptr = state.cast();
-        (*WR(read)).q_ptr = state.cast();
-        &*state
-    };
+    note(q, state.cast());
+    // SAFETY: it lives until it is closed, which is not while it is opened.
+    let state = unsafe { &*state };
     if guard(|| state.module.started(q)).is_none() {
         died(q, &state.dead);
     }
@@ -322,23 +314,21 @@ unsafe extern "C-unwind" fn open<M: Module>(
 }
 
 unsafe extern "C-unwind" fn close<M: Module>(
-    read: *mut queue_t,
+    q: Queue,
     oflag: c_int,
     _credentials: *mut c_void,
 ) -> c_int {
-    // SAFETY: a close procedure gets its live read queue, whose q_ptr is null or our state; that goes only after the last use here.
+    // SAFETY: a close procedure gets its own read queue, whose q_ptr is null or our state; that goes only after the last use here.
     unsafe {
-        let state = (*read).q_ptr.cast::<State<M>>();
+        let state = q.q_ptr.get().cast::<State<M>>();
         if state.is_null() {
             return 0;
         }
-        let q = Queue::from_raw(read);
         if !(*state).dead.get() && guard(|| (*state).module.close(q, oflag)).is_none() {
             log_panic(q);
         }
         // From here on messages pass by again.
-        (*read).q_ptr = null_mut();
-        (*WR(read)).q_ptr = null_mut();
+        note(q, null_mut());
         if guard(|| drop(Box::from_raw(state))).is_none() {
             log_panic(q);
         }
@@ -346,18 +336,10 @@ unsafe extern "C-unwind" fn close<M: Module>(
     0
 }
 
-unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(
-    q: *mut queue_t,
-    mp: *mut mblk_t,
-) -> c_int {
-    // SAFETY: a put procedure gets its live queue, whose q_ptr is null or our state, and a message that is its own from then on.
-    let (state, m, queue) = unsafe {
-        let Some(state) = state_of::<M>(q) else {
-            return putnext(q, mp);
-        };
-        (state, Message::from_raw(mp), Queue::from_raw(q))
-    };
-    let Some(m) = m else {
+unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(q: Queue, m: Message) -> c_int {
+    // SAFETY: a put procedure gets its own queue.
+    let Some(state) = (unsafe { state_of::<M>(q) }) else {
+        q.putnext(m);
         return 0;
     };
     if state.dead.get() {
@@ -365,21 +347,20 @@ unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(
     }
     let done = guard(|| {
         if READ {
-            state.module.rput(queue, m);
+            state.module.rput(q, m);
         } else {
-            state.module.wput(queue, m);
+            state.module.wput(q, m);
         }
     });
     if done.is_none() {
-        died(queue, &state.dead);
+        died(q, &state.dead);
     }
     0
 }
 
-unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: *mut queue_t) -> c_int {
-    // SAFETY: a service procedure gets its live queue, whose q_ptr is null or our state.
-    let (state, queue) = unsafe { (state_of::<M>(q), Queue::from_raw(q)) };
-    let Some(state) = state else {
+unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: Queue) -> c_int {
+    // SAFETY: a service procedure gets its own queue.
+    let Some(state) = (unsafe { state_of::<M>(q) }) else {
         return 0;
     };
     if state.dead.get() {
@@ -387,27 +368,27 @@ unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: *mut queue_t) 
     }
     let done = guard(|| {
         if READ {
-            state.module.rsrv(queue);
+            state.module.rsrv(q);
         } else {
-            state.module.wsrv(queue);
+            state.module.wsrv(q);
         }
     });
     if done.is_none() {
-        died(queue, &state.dead);
+        died(q, &state.dead);
     }
     0
 }
 
 /// # Safety
-/// A live read queue, inside its perimeter.
-pub(super) unsafe fn on_timer<M: Module>(read: *mut queue_t, token: usize) {
-    // SAFETY: a live queue, as the caller says; with that mark its q_ptr is null or a state, and which one is looked at first.
-    let (state, q) = unsafe {
-        let any = (*read).q_ptr.cast::<State<()>>();
-        if !has_mark(read, &ADAPTED) || any.is_null() || (*any).of != TypeId::of::<M>() {
+/// A read queue, inside its perimeter, which its stream has not closed.
+pub(super) unsafe fn on_timer<M: Module>(q: Queue, token: usize) {
+    // SAFETY: with that mark its q_ptr is null or a state, and which one is looked at first.
+    let state = unsafe {
+        let any = q.q_ptr.get().cast::<State<()>>();
+        if !has_mark(q, &ADAPTED) || any.is_null() || (*any).of != TypeId::of::<M>() {
             return;
         }
-        (&*any.cast::<State<M>>(), Queue::from_raw(read))
+        &*any.cast::<State<M>>()
     };
     if !state.dead.get() && guard(|| state.module.timer(q, token)).is_none() {
         died(q, &state.dead);
@@ -419,34 +400,36 @@ pub(super) unsafe fn on_timer<M: Module>(read: *mut queue_t, token: usize) {
 /// # Safety
 /// A live queue with those tables, inside its perimeter.
 #[inline(always)]
-unsafe fn state_of<'a, M>(q: *mut queue_t) -> Option<&'a State<M>> {
+unsafe fn state_of<'a, M>(q: Queue) -> Option<&'a State<M>> {
     // SAFETY: q_ptr of such a queue is null or leads to a `State` that lives until the close procedure.
-    unsafe { (*q).q_ptr.cast::<State<M>>().as_ref() }
+    unsafe { q.q_ptr.get().cast::<State<M>>().as_ref() }
 }
 
-unsafe extern "C-unwind" fn lower_put<M: Mux>(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    // SAFETY: a put procedure gets its live queue, whose q_ptr is null or what `set_lower` noted, and a message that is its own.
-    let (m, state, queue) = unsafe {
-        let state = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref();
-        (Message::from_raw(mp), state, Queue::from_raw(q))
-    };
-    // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
-    let (Some(m), Some(state)) = (m, state) else {
+/// What [`set_lower`] noted for a queue with the lower tables of `M`.
+///
+/// # Safety
+/// A queue with those tables, inside its perimeter.
+#[inline(always)]
+unsafe fn lower_of<'a, M: Mux>(q: Queue) -> Option<&'a LowerState<M::Lower>> {
+    // SAFETY: q_ptr of such a queue is null, or leads to what was noted, until it is unlinked.
+    unsafe { q.q_ptr.get().cast::<LowerState<M::Lower>>().as_ref() }
+}
+
+unsafe extern "C-unwind" fn lower_put<M: Mux>(q: Queue, m: Message) -> c_int {
+    // SAFETY: a put procedure gets its own queue.
+    let Some(state) = (unsafe { lower_of::<M>(q) }) else {
+        // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
         return 0;
     };
-    if !state.dead.get() && guard(|| M::lrput(&state.lower, queue, m)).is_none() {
-        died(queue, &state.dead);
+    if !state.dead.get() && guard(|| M::lrput(&state.lower, q, m)).is_none() {
+        died(q, &state.dead);
     }
     0
 }
 
-unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_t) -> c_int {
-    // SAFETY: a service procedure gets its live queue, whose q_ptr is null or what `set_lower` noted.
-    let (state, queue) = unsafe {
-        let state = (*q).q_ptr.cast::<LowerState<M::Lower>>().as_ref();
-        (state, Queue::from_raw(q))
-    };
-    let Some(state) = state else {
+unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: Queue) -> c_int {
+    // SAFETY: a service procedure gets its own queue.
+    let Some(state) = (unsafe { lower_of::<M>(q) }) else {
         return 0;
     };
     if state.dead.get() {
@@ -454,13 +437,13 @@ unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_
     }
     let done = guard(|| {
         if READ {
-            M::lrsrv(&state.lower, queue);
+            M::lrsrv(&state.lower, q);
         } else {
-            M::lwsrv(&state.lower, queue);
+            M::lwsrv(&state.lower, q);
         }
     });
     if done.is_none() {
-        died(queue, &state.dead);
+        died(q, &state.dead);
     }
     0
 }
@@ -468,19 +451,16 @@ unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: *mut queue_
 /// Frees what [`set_lower`] noted for the pair of `q`, if anything.
 ///
 /// # Safety
-/// A queue of a live pair, inside its perimeter; nobody refers to what was noted.
-pub(super) unsafe fn drop_lower(q: *mut queue_t) {
-    // SAFETY: a queue of a live pair, as the caller says; with that mark its q_ptr is null or begins as every `LowerState` does.
-    unsafe {
-        let state = (*q).q_ptr;
-        if state.is_null() || !has_mark(q, &LOWER) {
-            return;
-        }
-        (*RD(q)).q_ptr = null_mut();
-        (*WR(q)).q_ptr = null_mut();
-        let free = state.cast::<LowerState<()>>();
-        ((*free).free)(state);
+/// Nobody refers to what was noted.
+pub(super) unsafe fn drop_lower(q: Queue) {
+    let state = q.q_ptr.get();
+    if state.is_null() || !has_mark(q, &LOWER) {
+        return;
     }
+    note(q, null_mut());
+    let free = state.cast::<LowerState<()>>();
+    // SAFETY: with that mark it begins as every `LowerState` does; nobody refers to it, as the caller says.
+    unsafe { ((*free).free)(state) };
 }
 
 /// # Safety

@@ -7,19 +7,18 @@
 //! enter the same one again.
 
 use core::cell::Cell;
-use core::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
 use headwater_host::process::{self, Section};
 
 use super::guarded::{Entered, Guarded};
 use super::timer;
-use crate::ddi::queue::{QENAB, RD, WR, queue_t};
+use crate::ddi::queue::{QENAB, Queue};
 
 pub struct Perimeter {
     lock: Lock,
-    first: Cell<*mut queue_t>,
-    last: Cell<*mut queue_t>,
+    first: Cell<Option<Queue>>,
+    last: Cell<Option<Queue>>,
 }
 
 // SAFETY: the cells are only touched inside, see the contract.
@@ -39,7 +38,7 @@ static POOL: Guarded<Pool> = Guarded::new(Pool {
 });
 
 thread_local! {
-    static CURRENT: Cell<*const Perimeter> = const { Cell::new(core::ptr::null()) };
+    static CURRENT: Cell<Option<&'static Perimeter>> = const { Cell::new(None) };
 }
 
 impl Perimeter {
@@ -51,8 +50,8 @@ impl Perimeter {
         }
         let new = Box::leak(Box::new(Perimeter {
             lock: Lock::new(),
-            first: Cell::new(null_mut()),
-            last: Cell::new(null_mut()),
+            first: Cell::new(None),
+            last: Cell::new(None),
         }));
         pool.all.push(new);
         new
@@ -65,18 +64,21 @@ impl Perimeter {
 
     /// Enters. Signal handlers of this thread wait until the guard is gone.
     #[inline]
-    pub fn enter(&self) -> Guard<'_> {
+    pub fn enter(&'static self) -> Guard<'static> {
         Guard::new(self, process::lock(&self.lock))
     }
 
     /// Enters if nobody is inside.
     #[inline]
-    pub fn try_enter(&self) -> Option<Guard<'_>> {
+    pub fn try_enter(&'static self) -> Option<Guard<'static>> {
         Some(Guard::new(self, process::try_lock(&self.lock)?))
     }
 
     /// Enters two, in an order that all threads keep to; the second guard is `None` if they are one.
-    pub fn enter_both<'a>(&'a self, other: &'a Perimeter) -> (Guard<'a>, Option<Guard<'a>>) {
+    pub fn enter_both(
+        &'static self,
+        other: &'static Perimeter,
+    ) -> (Guard<'static>, Option<Guard<'static>>) {
         let (a, b) = (core::ptr::from_ref(self), core::ptr::from_ref(other));
         if a == b {
             return (self.enter(), None);
@@ -91,100 +93,85 @@ impl Perimeter {
 
     /// Where this thread is inside, the one entered last.
     pub fn current() -> Option<&'static Perimeter> {
-        // SAFETY: perimeters are never freed.
-        unsafe { CURRENT.with(Cell::get).as_ref() }
+        CURRENT.get()
     }
 
     /// Is a queue waiting to be serviced?
     pub fn has_enabled(&self) -> bool {
-        !self.first.get().is_null()
+        self.first.get().is_some()
     }
 
     /// Appends a queue that has just been given QENAB.
     #[inline]
-    pub(crate) fn schedule(&self, q: *mut queue_t) {
-        // SAFETY: queues of ours, inside.
-        unsafe {
-            (*q).q_link = null_mut();
-            let last = self.last.replace(q);
-            if last.is_null() {
-                self.first.set(q);
-            } else {
-                (*last).q_link = q;
-            }
+    pub(crate) fn schedule(&self, q: Queue) {
+        q.q_link.set(None);
+        match self.last.replace(Some(q)) {
+            None => self.first.set(Some(q)),
+            Some(last) => last.q_link.set(Some(q)),
         }
     }
 
-    /// Takes a queue off the list, if it is on it.
-    ///
-    /// # Safety
-    /// A live queue of this perimeter, inside.
-    pub unsafe fn unschedule(&self, q: *mut queue_t) {
-        // SAFETY: a live queue, and the queues of the list are live too; the caller is inside.
-        unsafe {
-            if (*q).q_flag & QENAB == 0 {
-                return;
-            }
-            (*q).q_flag &= !QENAB;
-            let mut before = null_mut::<queue_t>();
-            let mut at = self.first.get();
-            while !at.is_null() && at != q {
-                before = at;
-                at = (*at).q_link;
-            }
-            if at.is_null() {
-                return;
-            }
-            let after = core::mem::replace(&mut (*q).q_link, null_mut());
-            if before.is_null() {
-                self.first.set(after);
-            } else {
-                (*before).q_link = after;
-            }
-            if after.is_null() {
-                self.last.set(before);
-            }
+    /// Takes a queue of this perimeter off the list, if it is on it.
+    pub fn unschedule(&self, q: Queue) {
+        if q.flags() & QENAB == 0 {
+            return;
+        }
+        q.lower(QENAB);
+        let mut before = None::<Queue>;
+        let mut at = self.first.get();
+        while let Some(other) = at.filter(|at| *at != q) {
+            before = at;
+            at = other.q_link.get();
+        }
+        if at.is_none() {
+            return;
+        }
+        let after = q.q_link.take();
+        match before {
+            None => self.first.set(after),
+            Some(before) => before.q_link.set(after),
+        }
+        if after.is_none() {
+            self.last.set(before);
         }
     }
 
     /// Services queues, first come, first served, until none is enabled.
     #[inline]
     fn run(&self) {
-        while !self.first.get().is_null() {
-            self.run_first();
+        while let Some(q) = self.first.get() {
+            self.run_first(q);
         }
     }
 
-    fn run_first(&self) {
-        let q = self.first.get();
-        // SAFETY: a queue of ours, inside; it may be freed by what its service procedure does, so it comes off first.
-        unsafe {
-            let next = core::mem::replace(&mut (*q).q_link, null_mut());
-            self.first.set(next);
-            if next.is_null() {
-                self.last.set(null_mut());
-            }
-            (*q).q_flag &= !QENAB;
-            if let Some(service) = (*(*q).q_qinfo).qi_srvp {
-                service(q);
-            }
+    fn run_first(&self, q: Queue) {
+        // It may be freed by what its service procedure does, so it comes off first.
+        let next = q.q_link.take();
+        self.first.set(next);
+        if next.is_none() {
+            self.last.set(None);
+        }
+        q.lower(QENAB);
+        if let Some(service) = q.procedures().qi_srvp {
+            // SAFETY: the procedure that this queue of ours has by `setq`, inside.
+            unsafe { service(q) };
         }
     }
 }
 
 /// Inside a perimeter. On drop services the enabled queues, then leaves.
 pub struct Guard<'a> {
-    perimeter: &'a Perimeter,
-    outer: *const Perimeter,
+    perimeter: &'static Perimeter,
+    outer: Option<&'static Perimeter>,
     _section: Section<'a>,
 }
 
 impl<'a> Guard<'a> {
     #[inline]
-    fn new(perimeter: &'a Perimeter, section: Section<'a>) -> Guard<'a> {
+    fn new(perimeter: &'static Perimeter, section: Section<'a>) -> Guard<'a> {
         Guard {
             perimeter,
-            outer: CURRENT.replace(perimeter),
+            outer: CURRENT.replace(Some(perimeter)),
             _section: section,
         }
     }
@@ -192,12 +179,12 @@ impl<'a> Guard<'a> {
     /// Services the enabled queues now.
     #[inline]
     pub fn run(&self) {
-        let outer = CURRENT.replace(self.perimeter);
+        let outer = CURRENT.replace(Some(self.perimeter));
         self.perimeter.run();
         CURRENT.set(outer);
     }
 
-    pub fn perimeter(&self) -> &'a Perimeter {
+    pub fn perimeter(&self) -> &'static Perimeter {
         self.perimeter
     }
 }
@@ -210,39 +197,22 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// The perimeter that a queue lies in.
-///
-/// # Safety
-/// A live queue.
-pub unsafe fn perimeter_of(q: *mut queue_t) -> &'static Perimeter {
-    // SAFETY: a live queue, as the caller says; perimeters are never freed.
-    unsafe { &*(*q).q_perimeter }
-}
-
 /// Moves a stream, from its head's queue pair down, to another perimeter; both are entered. Timers and enabled queues go
 /// along.
-///
-/// # Safety
-/// Live queues of `from`.
-pub unsafe fn move_stream(head: *mut queue_t, from: &Guard<'_>, to: &Guard<'_>) {
+pub fn move_stream(head: Queue, from: &Guard<'_>, to: &Guard<'_>) {
     if core::ptr::eq(from.perimeter, to.perimeter) {
         return;
     }
-    // SAFETY: write queues of a live stream, from its head down, and both perimeters are entered.
-    unsafe {
-        let mut write = WR(head);
-        while !write.is_null() {
-            for q in [RD(write), write] {
-                let enabled = (*q).q_flag & QENAB != 0;
-                from.perimeter.unschedule(q);
-                (*q).q_perimeter = to.perimeter;
-                if enabled {
-                    (*q).q_flag |= QENAB;
-                    to.perimeter.schedule(q);
-                }
-                timer::moved(q, to.perimeter);
+    for write in head.write().from_here() {
+        for q in [write.read(), write] {
+            let enabled = q.flags() & QENAB != 0;
+            from.perimeter.unschedule(q);
+            q.q_perimeter.set(to.perimeter);
+            if enabled {
+                q.raise(QENAB);
+                to.perimeter.schedule(q);
             }
-            write = (*write).q_next;
+            timer::moved(q, to.perimeter);
         }
     }
 }

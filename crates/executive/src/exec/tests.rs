@@ -28,7 +28,7 @@ impl Module for Top {
 }
 
 struct Stream {
-    read: *mut queue_t,
+    read: Queue,
     guard: Option<Guard<'static>>,
 }
 
@@ -47,7 +47,7 @@ impl Stream {
         // SAFETY: a fresh pair, inside.
         unsafe {
             setq(read, tab.st_rdinit, tab.st_wrinit);
-            let open = (*tab.st_rdinit).qi_qopen.unwrap();
+            let open = read.procedures().qi_qopen.unwrap();
             assert_eq!(open(read, &mut 0, 0, 0, null_mut()), 0);
         }
         Stream { read, guard: None }
@@ -64,12 +64,11 @@ impl Stream {
 
     fn pop(&self) {
         // SAFETY: inside; only called with something below.
-        unsafe { qdetach(RD((*WR(self.read)).q_next), 0) }
+        unsafe { qdetach(self.top().write().next().unwrap().read(), 0) }
     }
 
     fn top(&self) -> Queue {
-        // SAFETY: a live pair, inside.
-        unsafe { Queue::from_raw(self.read) }
+        self.read
     }
 
     fn send(&self, m: Message) {
@@ -93,10 +92,10 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: inside, and nobody else uses the stream.
         unsafe {
-            while !(*WR(self.read)).q_next.is_null() {
+            while self.top().write().next().is_some() {
                 self.pop();
             }
-            let close = (*(*self.read).q_qinfo).qi_qclose;
+            let close = self.read.procedures().qi_qclose;
             if let Some(close) = close {
                 close(self.read, 0, null_mut());
             }
@@ -272,15 +271,8 @@ fn queues_are_serviced_in_the_order_they_were_enabled() {
     // One that is taken off the list is not run, and the rest is.
     write.qenable();
     write.read().qenable();
-    // SAFETY: inside.
-    unsafe {
-        stream
-            .guard
-            .as_ref()
-            .unwrap()
-            .perimeter()
-            .unschedule(write.as_ptr())
-    };
+    let guard = stream.guard.as_ref().unwrap();
+    guard.perimeter().unschedule(write);
     stream.run();
     assert_eq!(ORDER.lock().unwrap().len(), 4);
 }
@@ -343,7 +335,7 @@ fn a_multiplexer_has_streams_below() {
             M_IOCTL,
             linkblk {
                 l_qtop: null_mut(),
-                l_qbot: WR(below.read),
+                l_qbot: below.read.write().as_ptr(),
                 l_index: 5,
                 l_pad: [0; 5],
             },
@@ -405,7 +397,7 @@ fn timers_run_in_their_perimeter_in_order_until_taken_back() {
         assert_eq!(timer::run_due(now), now + 10 * tick);
         assert_eq!(timer::run_due(now + 20 * tick), now + 30 * tick);
         CALLS.with_borrow(|c| assert_eq!(*c, [1, 2]));
-        stream.guard = Some(perimeter::perimeter_of(stream.read).enter());
+        stream.guard = Some(stream.read.perimeter().enter());
         assert_eq!(stream.got(), [(M_DATA, vec![42])]);
         stream.pop();
         stream.guard = None;

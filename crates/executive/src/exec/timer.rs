@@ -8,12 +8,11 @@
 //! after untimeout(9F), called there, the function does not run.
 
 use core::ffi::{c_int, c_long, c_void};
-use core::ptr::null_mut;
 use std::collections::BTreeMap;
 
 use super::guarded::{Entered, Guarded};
-use super::perimeter::{Perimeter, perimeter_of};
-use crate::ddi::queue::queue_t;
+use super::perimeter::Perimeter;
+use crate::ddi::queue::Queue;
 
 pub type Callback = unsafe extern "C-unwind" fn(*mut c_void);
 
@@ -43,13 +42,13 @@ impl TimerId {
 pub(super) enum Work {
     Call(Callback, *mut c_void),
     /// A module's `timer` procedure, with what it asked to be told.
-    Module(unsafe fn(*mut queue_t, usize), usize),
+    Module(unsafe fn(Queue, usize), usize),
 }
 
 struct Timer {
-    perimeter: *const Perimeter,
-    /// Null for timeout(9F).
-    queue: *mut queue_t,
+    perimeter: &'static Perimeter,
+    /// None for timeout(9F).
+    queue: Option<Queue>,
     work: Work,
 }
 
@@ -96,7 +95,7 @@ pub unsafe extern "C-unwind" fn timeout(func: Callback, arg: *mut c_void, ticks:
         return 0;
     };
     let delay = (ticks.max(0) as u64).saturating_mul(TICK);
-    add(perimeter, null_mut(), delay, Work::Call(func, arg)).bits()
+    add(perimeter, None, delay, Work::Call(func, arg)).bits()
 }
 
 /// untimeout(9F): takes a timer back; the ticks it had left, or -1 if it has run.
@@ -107,22 +106,20 @@ pub extern "C-unwind" fn untimeout(id: c_int) -> c_int {
 /// qtimeout(9F): a timer that is forgotten when the queue goes.
 ///
 /// # Safety
-/// `q` is a live queue, inside whose perimeter the caller is. `func` may be called with `arg` until the queue goes or the timer is taken
+/// `func` may be called with `arg` until the queue goes or the timer is taken
 /// back.
 pub unsafe extern "C-unwind" fn qtimeout(
-    q: *mut queue_t,
+    q: Queue,
     func: Callback,
     arg: *mut c_void,
     ticks: c_long,
 ) -> c_int {
     let delay = (ticks.max(0) as u64).saturating_mul(TICK);
-    // SAFETY: a live queue, as the caller says, and perimeters are never freed.
-    let perimeter = unsafe { perimeter_of(q) };
-    add(perimeter, q, delay, Work::Call(func, arg)).bits()
+    add(q.perimeter(), Some(q), delay, Work::Call(func, arg)).bits()
 }
 
 /// quntimeout(9F).
-pub extern "C-unwind" fn quntimeout(_q: *mut queue_t, id: c_int) -> c_int {
+pub extern "C-unwind" fn quntimeout(_q: Queue, id: c_int) -> c_int {
     untimeout(id)
 }
 
@@ -159,14 +156,14 @@ pub fn run_due(now: u64) -> u64 {
             }
             (key, timer.perimeter)
         };
-        // SAFETY: perimeters are never freed.
-        let _guard = unsafe { &*perimeter }.enter();
+        let _guard = perimeter.enter();
         if let Some(timer) = take_if_there(key, perimeter) {
             // SAFETY: inside its perimeter a timer that stands belongs to a live queue.
             unsafe {
-                match timer.work {
-                    Work::Call(func, arg) => func(arg),
-                    Work::Module(call, token) => call(timer.queue, token),
+                match (timer.work, timer.queue) {
+                    (Work::Call(func, arg), _) => func(arg),
+                    (Work::Module(call, token), Some(q)) => call(q, token),
+                    (Work::Module(..), None) => {}
                 }
             }
         }
@@ -174,16 +171,21 @@ pub fn run_due(now: u64) -> u64 {
 }
 
 /// A timer may have been taken back, or moved to another perimeter, while we waited to get in.
-fn take_if_there(key: (u64, u32), perimeter: *const Perimeter) -> Option<Timer> {
+fn take_if_there(key: (u64, u32), perimeter: &Perimeter) -> Option<Timer> {
     let mut timers = TIMERS.enter();
-    if timers.by_time.get(&key)?.perimeter != perimeter {
+    if !core::ptr::eq(timers.by_time.get(&key)?.perimeter, perimeter) {
         return None;
     }
     timers.times.remove(&key.1);
     timers.by_time.remove(&key)
 }
 
-pub(super) fn add(perimeter: &Perimeter, queue: *mut queue_t, delay: u64, work: Work) -> TimerId {
+pub(super) fn add(
+    perimeter: &'static Perimeter,
+    queue: Option<Queue>,
+    delay: u64,
+    work: Work,
+) -> TimerId {
     let mut timers = TIMERS.enter();
     let id = timers.unused_id();
     let now = timers.hooks.map_or(0, |h| (h.now)());
@@ -214,11 +216,11 @@ pub fn cancel(id: TimerId) -> Option<u64> {
 }
 
 /// A queue goes: so do its timers.
-pub(super) fn forget(q: *mut queue_t) {
+pub(super) fn forget(q: Queue) {
     let mut timers = TIMERS.enter();
     let Timers { by_time, times, .. } = &mut *timers;
     by_time.retain(|key, timer| {
-        let keep = timer.queue != q;
+        let keep = timer.queue != Some(q);
         if !keep {
             times.remove(&key.1);
         }
@@ -227,9 +229,9 @@ pub(super) fn forget(q: *mut queue_t) {
 }
 
 /// A queue has another perimeter from now on.
-pub(super) fn moved(q: *mut queue_t, to: &Perimeter) {
+pub(super) fn moved(q: Queue, to: &'static Perimeter) {
     for timer in TIMERS.enter().by_time.values_mut() {
-        if timer.queue == q {
+        if timer.queue == Some(q) {
             timer.perimeter = to;
         }
     }

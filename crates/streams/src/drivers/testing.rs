@@ -4,7 +4,7 @@
 //! Queues are used inside their perimeter; all streams of one test share one, so that multiplexers work.
 
 use core::ffi::c_int;
-use core::ptr::{null, null_mut};
+use core::ptr::null_mut;
 
 use crate::ddi::owned::Message;
 use crate::ddi::*;
@@ -16,39 +16,20 @@ use super::mux::Mux;
 
 pub struct Stream {
     perimeter: &'static Perimeter,
-    read: *mut queue_t,
+    read: Queue,
     pairs: usize,
 }
 
-static READ: qinit = qinit {
-    qi_putp: Some(hold),
-    qi_srvp: None,
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static READ: qinit = qinit::of(Some(hold), None);
 
-static WRITE: qinit = qinit {
-    qi_putp: None,
-    qi_srvp: Some(nothing),
-    qi_qopen: None,
-    qi_qclose: None,
-    qi_qadmin: None,
-    qi_minfo: null(),
-    qi_mstat: null(),
-};
+static WRITE: qinit = qinit::of(None, Some(nothing));
 
-unsafe extern "C-unwind" fn hold(q: *mut queue_t, mp: *mut mblk_t) -> c_int {
-    // SAFETY: a put procedure gets a live queue, inside its perimeter, and a message that is its own.
-    unsafe {
-        putq(q, mp);
-        0
-    }
+extern "C-unwind" fn hold(q: Queue, m: Message) -> c_int {
+    q.putq(m);
+    0
 }
 
-unsafe extern "C-unwind" fn nothing(_: *mut queue_t) -> c_int {
+extern "C-unwind" fn nothing(_: Queue) -> c_int {
     0
 }
 
@@ -73,12 +54,10 @@ impl Stream {
     fn with(perimeter: &'static Perimeter, tab: &'static streamtab) -> Result<Stream, c_int> {
         let _guard = perimeter.enter();
         let read = attach::alloc_pair(perimeter, null_mut());
-        // SAFETY: a fresh pair, inside.
-        unsafe {
-            attach::setq(read, &READ, &WRITE);
-            (*read).q_hiwat = 5120;
-            (*read).q_lowat = 1024;
-        }
+        // SAFETY: the procedures take any queue.
+        unsafe { attach::setq(read, Some(&READ), Some(&WRITE)) };
+        read.q_hiwat.set(5120);
+        read.q_lowat.set(1024);
         let mut stream = Stream {
             perimeter,
             read,
@@ -102,8 +81,7 @@ impl Stream {
     /// Runs `f` inside the perimeter with the head's write queue, and then the services.
     pub fn within<T>(&self, f: impl FnOnce(Queue) -> T) -> T {
         let _guard = self.perimeter.enter();
-        // SAFETY: a live queue, inside.
-        f(unsafe { Queue::from_raw(self.read) }.write())
+        f(self.read.write())
     }
 
     pub fn get(&mut self) -> Option<Message> {
@@ -219,8 +197,9 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let _guard = self.perimeter.enter();
         for _ in 0..self.pairs {
-            // SAFETY: inside; the topmost pair below the head.
-            unsafe { attach::qdetach(RD((*WR(self.read)).q_next), 0) };
+            let topmost = self.read.write().next().expect("a pair").read();
+            // SAFETY: inside; it was attached.
+            unsafe { attach::qdetach(topmost, 0) };
         }
         // SAFETY: linked to nothing any more.
         unsafe { attach::free_pair(self.read) };
@@ -229,7 +208,7 @@ impl Drop for Stream {
 
 /// A stream below a multiplexer, unlinked when dropped.
 pub struct Linked {
-    upper: *mut queue_t,
+    upper: Queue,
     lower: Stream,
     above: Option<Above>,
     index: c_int,
@@ -259,15 +238,14 @@ impl Linked {
             M_DATA,
             linkblk {
                 l_qtop: null_mut(),
-                // SAFETY: a live pair.
-                l_qbot: unsafe { WR(self.lower.read) },
+                l_qbot: self.lower.read.write().as_ptr(),
                 l_index: self.index,
                 l_pad: [0; 5],
             },
         );
         self.lower.within(|_| {
-            // SAFETY: the upper stream is in the same perimeter, and outlives its lower ones in every test.
-            let upper = unsafe { Queue::from_raw(self.upper) }.write();
+            // In the same perimeter; it outlives its lower ones in every test.
+            let upper = self.upper.write();
             upper.putnext(request(cmd, block.len() as u32, block.bytes()));
             upper.read().getq().expect("an answer").kind()
         })

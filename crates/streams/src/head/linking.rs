@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::time::Duration;
 
-use headwater_host::sync::Ordering::{Acquire, Release};
+use headwater_host::sync::Ordering::Release;
 use headwater_host::sys::{self, Errno};
 use headwater_host::{next, table};
 
@@ -77,7 +77,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
     }
     let tab = local::inside(head, |local| local.driver.get().map(|d| d.table()))
         .flatten()
-        .filter(|tab| !tab.st_muxwinit.is_null())
+        .filter(|tab| tab.st_muxwinit.is_some())
         .ok_or(libc::EINVAL)?;
     local::begin(lower)?;
     // Who waits above is woken for what comes below.
@@ -104,7 +104,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
     // By its link from here on.
     core::mem::forget(held);
     let cmd = if persistent { I_PLINK } else { I_LINK };
-    let answer = ask(head, cmd, head_rq(head), head_rq(lower), id);
+    let answer = ask(head, cmd, head_wq(head)?, head_wq(lower)?, id);
     let device = local::device(head);
     LINKS.enter().links.push(Link {
         id,
@@ -151,7 +151,7 @@ pub fn unlink(head: &'static Head, id: c_int, persistent: bool) -> Result<c_int,
         local
             .driver
             .get()
-            .is_some_and(|d| !d.table().st_muxwinit.is_null())
+            .is_some_and(|d| d.table().st_muxwinit.is_some())
     }) != Some(true)
     {
         return Err(libc::EINVAL);
@@ -186,7 +186,7 @@ fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
         .find(|l| l.id == id)
         .map(|l| l.lower);
     let lower = lower.ok_or(libc::EINVAL)?;
-    ask(head, cmd, head_rq(head), head_rq(lower), id)?;
+    ask(head, cmd, head_wq(head)?, head_wq(lower)?, id)?;
     undo(id);
     local::inside(head, |l| l.links.set(l.links.get().saturating_sub(1)));
     Ok(())
@@ -214,36 +214,28 @@ fn undo(id: c_int) {
     life::let_go(lower);
 }
 
-fn head_rq(head: &Head) -> *mut queue_t {
-    local::inside(head, |local| local.rq).unwrap_or(core::ptr::null_mut())
+fn head_wq(head: &Head) -> Result<Queue, Errno> {
+    local::inside(head, local::Local::down).ok_or(libc::ENXIO)
 }
 
 /// Sends M_IOCTL with a linkblk to the multiplexer.
 fn ask(
     head: &'static Head,
     cmd: c_int,
-    upper: *mut queue_t,
-    lower: *mut queue_t,
+    upper: Queue,
+    lower: Queue,
     id: c_int,
 ) -> Result<(), Errno> {
-    // SAFETY: the driver's queue is the last below the head; the pairs live while they are linked.
-    let block = unsafe {
-        let mut top = WR(upper);
-        while !(*top).q_next.is_null() {
-            top = (*top).q_next;
-        }
-        linkblk {
-            l_qtop: top,
-            l_qbot: WR(lower),
-            l_index: id,
-            l_pad: [0; 5],
-        }
+    // The driver's queue is the last below the head.
+    let top = upper.from_here().last().unwrap_or(upper);
+    let block = linkblk {
+        l_qtop: top.as_ptr(),
+        l_qbot: lower.as_ptr(),
+        l_index: id,
+        l_pad: [0; 5],
     };
-    // SAFETY: plain data.
-    let bytes = unsafe {
-        core::slice::from_raw_parts((&raw const block).cast::<u8>(), size_of::<linkblk>())
-    };
-    let message = ioctl_message(cmd, bytes, size_of::<linkblk>() as u32);
+    let block = Message::from_struct(M_DATA, block);
+    let message = ioctl_message(cmd, block.bytes(), size_of::<linkblk>() as u32);
     let deadline = sys::now() + LINK_TIMEOUT;
     let number = requests::begin(head, deadline)?;
     let answer = requests::exchange(head, number, message, deadline);
@@ -261,26 +253,28 @@ fn ask(
 
 /// The lower stream moves into the multiplexer's perimeter; returns its own.
 fn join(upper: &Head, lower: &Head) -> &'static Perimeter {
-    move_between(lower, upper.perimeter.load(Acquire))
+    move_between(lower, perimeter_of(upper))
 }
 
 fn leave(lower: &Head, own: &'static Perimeter) {
-    move_between(lower, own as *const Perimeter as *mut Perimeter);
+    move_between(lower, own);
 }
 
-fn move_between(head: &Head, to: *mut Perimeter) -> &'static Perimeter {
-    // SAFETY: perimeters are never freed.
-    unsafe {
-        let from: &'static Perimeter = &*head.perimeter.load(Acquire);
-        let to: &'static Perimeter = &*to;
-        let (a, b) = from.enter_both(to);
-        if let (Some(b), Some(local)) = (&b, head.local()) {
-            move_stream(local.rq, &a, b);
-            head.perimeter
-                .store(to as *const Perimeter as *mut Perimeter, Release);
-        }
-        from
+/// Of a head with queues.
+fn perimeter_of(head: &Head) -> &'static Perimeter {
+    head.perimeter().expect("a perimeter")
+}
+
+fn move_between(head: &Head, to: &'static Perimeter) -> &'static Perimeter {
+    let from = perimeter_of(head);
+    let (a, b) = from.enter_both(to);
+    // SAFETY: inside both.
+    if let (Some(b), Some(local)) = (&b, unsafe { head.local() }) {
+        move_stream(local.rq, &a, b);
+        head.perimeter
+            .store(core::ptr::from_ref(to).cast_mut(), Release);
     }
+    from
 }
 
 /// Does a stream below `from`, or below one of those, lead to `to`? Then linking would make a circle.

@@ -47,9 +47,9 @@ use crate::{background, board};
 /// What a queued head has in this process. All in cells: procedures that a call leads to come back here.
 pub struct Local {
     /// The head's read queue; its write queue lies behind it.
-    pub rq: *mut queue_t,
-    /// The read queue of the pair at the rings; null above a driver.
-    pub bottom: *mut queue_t,
+    pub rq: Queue,
+    /// The read queue of the pair at the rings; none above a driver.
+    pub bottom: Option<Queue>,
     /// The driver's entry, if there is one.
     pub driver: Cell<Option<&'static Entry>>,
     /// Pushed modules, the topmost last.
@@ -67,19 +67,18 @@ const IDLE: u64 = Duration::from_millis(2).as_nanos() as u64;
 impl Local {
     /// What goes down is put here: the head's write queue.
     pub fn down(&self) -> Queue {
-        // SAFETY: a live pair, whose perimeter who has it is inside.
-        unsafe { Queue::from_raw(WR(self.rq)) }
+        self.rq.write()
     }
 
-    /// The read queue of the pair at the rings.
-    pub fn at_rings(&self) -> Option<Queue> {
-        // SAFETY: a live queue, if it is one, whose perimeter who has it is inside.
-        (!self.bottom.is_null()).then(|| unsafe { Queue::from_raw(self.bottom) })
-    }
-
-    pub fn wq(&self) -> *mut queue_t {
-        // SAFETY: a live pair.
-        unsafe { WR(self.rq) }
+    /// Closes the topmost module, or the driver, and frees its pair.
+    ///
+    /// # Safety
+    /// The pair directly below the head is one of `qattach`, and goes off `modules` or `driver`.
+    pub(super) unsafe fn detach(&self) {
+        if let Some(topmost) = self.down().next() {
+            // SAFETY: as the caller says.
+            unsafe { attach::qdetach(topmost.read(), 0) };
+        }
     }
 }
 
@@ -91,6 +90,11 @@ impl Head {
     pub unsafe fn local(&self) -> Option<&Local> {
         // SAFETY: only who is inside the perimeter changes it, and the caller is that, as it says.
         unsafe { (*self.local.get()).as_deref() }
+    }
+
+    pub fn perimeter(&self) -> Option<&'static Perimeter> {
+        // SAFETY: perimeters are never freed.
+        unsafe { self.perimeter.load(Acquire).as_ref() }
     }
 }
 
@@ -161,31 +165,27 @@ pub fn begin(head: &Head) -> Result<(), Errno> {
             fresh.retire();
         }
     }
-    let Some(_guard) = enter(head) else {
+    let Some(guard) = enter(head) else {
         return Err(libc::ENOSR);
     };
     // SAFETY: inside the perimeter.
-    unsafe {
-        if head.local().is_none() {
-            let perimeter = &*head.perimeter.load(Acquire);
-            let rq = upper::pair(head, perimeter);
-            let bottom = if head.has_pipe() {
-                let bottom = bottom::pair(head, perimeter);
-                attach::link_below(rq, bottom);
-                bottom
-            } else {
-                null_mut()
-            };
-            *head.local.get() = Some(Box::new(Local {
-                rq,
-                bottom,
-                driver: Cell::new(None),
-                modules: Default::default(),
-                anchored: Cell::new(0),
-                requests: Default::default(),
-                links: Default::default(),
-            }));
-        }
+    let place = unsafe { &mut *head.local.get() };
+    if place.is_none() {
+        let rq = upper::pair(head, guard.perimeter());
+        let bottom = head.has_pipe().then(|| {
+            let bottom = bottom::pair(head, guard.perimeter());
+            attach::link_below(rq, bottom);
+            bottom
+        });
+        *place = Some(Box::new(Local {
+            rq,
+            bottom,
+            driver: Cell::new(None),
+            modules: Default::default(),
+            anchored: Cell::new(0),
+            requests: Default::default(),
+            links: Default::default(),
+        }));
     }
     if head.has_pipe() {
         // From here on neither reading nor writing goes by the ring alone.
@@ -222,19 +222,14 @@ pub fn with_inlet<T>(
 /// Has a driver that takes its messages from elsewhere look for some; `if_empty`: unless one waits at the head.
 pub fn look_below(head: &Head, if_empty: bool) {
     inside(head, |local| {
-        // SAFETY: the queues from the head down, inside the perimeter.
-        unsafe {
-            if if_empty && !(*local.rq).q_first.is_null() {
-                return;
-            }
-            let mut write = local.wq();
-            while !(*write).q_next.is_null() {
-                write = (*write).q_next;
-            }
-            let driver = RD(write);
-            if (*driver).q_flag & QLOOKS != 0 && (*driver).q_stream == (*local.rq).q_stream {
-                qenable(driver);
-            }
+        if if_empty && local.rq.first().is_some() {
+            return;
+        }
+        if let Some(driver) = local.down().from_here().last().map(Queue::read)
+            && driver.flags() & QLOOKS != 0
+            && driver.stream() == local.rq.stream()
+        {
+            driver.qenable();
         }
     });
 }
@@ -278,11 +273,9 @@ impl Head {
 /// The perimeter's lock, which may change hands while we wait for it.
 fn enter(head: &Head) -> Option<Guard<'static>> {
     loop {
-        let at = head.perimeter.load(Acquire);
-        // SAFETY: perimeters are never freed.
-        let perimeter: &'static Perimeter = unsafe { at.as_ref() }?;
+        let perimeter = head.perimeter()?;
         let guard = perimeter.enter();
-        if head.perimeter.load(Acquire) == at {
+        if core::ptr::eq(head.perimeter.load(Acquire), perimeter) {
             return Some(guard);
         }
     }
@@ -291,44 +284,34 @@ fn enter(head: &Head) -> Option<Guard<'static>> {
 /// What waits in the queues, for `headwater streams list`.
 fn note(head: &Head, local: &Local) {
     let mut waiting = board::Waiting::default();
-    // SAFETY: the queues from the head down, inside the perimeter.
-    unsafe {
-        let mut write = local.wq();
-        while !write.is_null() && (*write).q_stream == (*local.rq).q_stream {
-            waiting.bytes_down += (*write).q_count as u64;
-            waiting.bytes_up += (*RD(write)).q_count as u64;
-            waiting.fulls += (*write).q_fulls + (*RD(write)).q_fulls;
-            waiting.wakeups += (*write).q_wakeups + (*RD(write)).q_wakeups;
-            write = (*write).q_next;
-        }
+    let ours = |q: &Queue| q.stream() == local.rq.stream();
+    for write in local.down().from_here().take_while(ours) {
+        let read = write.read();
+        waiting.bytes_down += write.count() as u64;
+        waiting.bytes_up += read.count() as u64;
+        waiting.fulls += write.q_fulls.get() + read.q_fulls.get();
+        waiting.wakeups += write.q_wakeups.get() + read.q_wakeups.get();
     }
     board::note(head.index, &waiting);
 }
 
 /// Back to the ring alone, if nothing is between any more.
 fn relax(head: &Head, local: &Local) {
-    let empty = |q: *mut queue_t| {
-        // SAFETY: live queues, inside the perimeter.
-        unsafe { (*q).q_first.is_null() && (*OTHERQ(q)).q_first.is_null() }
-    };
+    let empty = |q: Queue| q.first().is_none() && q.other().first().is_none();
     let idle = local.modules.borrow().is_empty()
         && local.driver.get().is_none()
-        && !local.bottom.is_null()
         && !local.requests.borrow().is_busy()
         && local.links.get() == 0
         && !head.words().has(state::LINKED);
-    if idle && empty(local.rq) && empty(local.bottom) && head.is_queued() {
-        // SAFETY: live queues.
-        let unusual = unsafe { (*local.rq).q_flag & QNOENB != 0 };
-        if !unusual {
-            head.words().clear(state::QUEUED);
-            // Not over what a new pipe has put there: the head may have been closed, and used again.
-            let base = head.base.load(Relaxed);
-            let _ = head
-                .plain
-                .compare_exchange(null_mut(), base, SeqCst, Relaxed);
-            head.notify();
-        }
+    let usual = local.rq.flags() & QNOENB == 0;
+    if idle && empty(local.rq) && local.bottom.is_some_and(empty) && head.is_queued() && usual {
+        head.words().clear(state::QUEUED);
+        // Not over what a new pipe has put there: the head may have been closed, and used again.
+        let base = head.base.load(Relaxed);
+        let _ = head
+            .plain
+            .compare_exchange(null_mut(), base, SeqCst, Relaxed);
+        head.notify();
     }
 }
 

@@ -51,14 +51,7 @@ impl Pending {
     }
 
     /// An answer came up. A late one, to a request that is over, is freed.
-    ///
-    /// # Safety
-    /// A message of ours: M_IOCACK, M_IOCNAK, M_COPYIN or M_COPYOUT.
-    pub unsafe fn answered(&mut self, mp: *mut mblk_t) {
-        // SAFETY: a message of ours, as the caller says.
-        let Some(message) = (unsafe { Message::from_raw(mp) }) else {
-            return;
-        };
+    pub fn answered(&mut self, message: Message) {
         let id = match message.kind() {
             M_COPYIN | M_COPYOUT => message.read::<copyreq>().map(|r| r.cq_id),
             _ => message.read::<iocblk>().map(|r| r.ioc_id),
@@ -288,8 +281,7 @@ pub fn exchange(
         let answer = local::inside(head, |local| {
             if let Some(message) = message.take() {
                 local.requests.borrow_mut().answer = None;
-                // SAFETY: inside the perimeter.
-                unsafe { putnext(local.wq(), message.into_raw()) };
+                local.down().putnext(message);
             }
             local.requests.borrow_mut().answer.take()
         })

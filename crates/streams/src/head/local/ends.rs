@@ -87,10 +87,10 @@ pub fn end(head: &'static Head) {
         // SAFETY: inside the perimeter; the pairs are linked below the head, the topmost first.
         unsafe {
             while local.modules.borrow_mut().pop().is_some() {
-                attach::qdetach(RD((*local.wq()).q_next), 0);
+                local.detach();
             }
             if local.driver.take().is_some() {
-                attach::qdetach(RD((*local.wq()).q_next), 0);
+                local.detach();
             }
         }
     });
@@ -99,16 +99,14 @@ pub fn end(head: &'static Head) {
         // SAFETY: inside the perimeter; nothing is linked to the pairs any more but each other.
         unsafe {
             if let Some(local) = (*head.local.get()).take() {
-                for rq in [local.rq, local.bottom] {
-                    if !rq.is_null() {
-                        qprocsoff(rq);
-                        flushq(rq, FLUSHALL);
-                        flushq(WR(rq), FLUSHALL);
-                    }
+                let pairs = || [Some(local.rq), local.bottom].into_iter().flatten();
+                for rq in pairs() {
+                    rq.qprocsoff();
+                    rq.flushq(Flush::All);
+                    rq.other().flushq(Flush::All);
                 }
-                free_pair(local.rq);
-                if !local.bottom.is_null() {
-                    free_pair(local.bottom);
+                for rq in pairs() {
+                    free_pair(rq);
                 }
             }
         }
@@ -141,14 +139,14 @@ pub fn drain(head: &'static Head, is_last: impl Fn() -> bool) {
     loop {
         let seen = head.version();
         let holds = inside(head, |local| {
-            let mut q = local.wq();
-            // SAFETY: the write queues from the head down, inside the perimeter.
-            unsafe {
-                while !(*q).q_next.is_null() && SAMESTR(q) != 0 {
-                    q = (*q).q_next;
-                    if !(*q).q_first.is_null() && (*q).q_perimeter == head.perimeter.load(Relaxed) {
-                        return true;
-                    }
+            let mut q = local.down();
+            while q.samestr()
+                && let Some(next) = q.next()
+            {
+                q = next;
+                if q.first().is_some() && core::ptr::eq(q.perimeter(), head.perimeter.load(Relaxed))
+                {
+                    return true;
                 }
             }
             false

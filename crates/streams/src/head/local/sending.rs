@@ -17,23 +17,15 @@ use crate::exec::queue::Queue;
 pub fn write(head: &Head, source: &mut Source<'_>, n: usize) -> Result<bool, Errno> {
     head.inherited.store(0, Relaxed);
     let sent = inside(head, |local| {
-        // SAFETY: inside the perimeter.
-        unsafe {
-            let wq = local.wq();
-            if canputnext(wq) == 0 {
-                return Ok(false);
-            }
-            let offset = head.words().write_offset();
-            let mp = allocb(n + offset, BPRI_MED);
-            if mp.is_null() {
-                return Err(libc::ENOSR);
-            }
-            (*mp).b_rptr = (*mp).b_rptr.add(offset);
-            source.take(core::slice::from_raw_parts_mut((*mp).b_rptr, n));
-            (*mp).b_wptr = (*mp).b_rptr.add(n);
-            putnext(wq, mp);
-            Ok(true)
+        let down = local.down();
+        if !down.canputnext() {
+            return Ok(false);
         }
+        let offset = head.words().write_offset();
+        // SAFETY: the source has `n` bytes left.
+        let m = unsafe { Message::filled(M_DATA, offset, n, |to| source.take(to)) };
+        down.putnext(m.ok_or(libc::ENOSR)?);
+        Ok(true)
     });
     finish(head);
     sent.unwrap_or(Ok(false))
@@ -70,7 +62,7 @@ pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
     let flushed = inside(head, |local| {
         local.down().putnext(Message::flush(what, band));
         if what & FLUSHR != 0
-            && let Some(bottom) = local.at_rings()
+            && let Some(bottom) = local.bottom
         {
             // Nothing above a pipe's bottom sends it back up.
             bottom.putnext(Message::flush(FLUSHR, band));

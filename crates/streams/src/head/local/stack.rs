@@ -30,11 +30,12 @@ pub fn push(head: &Head, name: &[u8], _fd: c_int) -> Result<c_int, Errno> {
         if local.modules.borrow().len() >= tunables::get().nstrpush {
             return Err(libc::EINVAL);
         }
-        if !local.bottom.is_null() && local.modules.borrow().is_empty() {
-            // SAFETY: inside the perimeter; nothing is between the two.
-            unsafe { bottom::bring_up(head, local.bottom) };
+        if let Some(bottom) = local.bottom
+            && local.modules.borrow().is_empty()
+        {
+            bottom::bring_up(head, bottom);
         }
-        // SAFETY: inside the perimeter; the pair is linked below the head.
+        // SAFETY: what is registered as a module has procedures for its own queues.
         unsafe { attach::qattach(local.rq, entry.table(), &mut 0, 0, MODOPEN)? };
         local.modules.borrow_mut().push(entry);
         Ok(0)
@@ -57,7 +58,7 @@ pub fn pop(head: &Head) -> Result<c_int, Errno> {
         }
         local.modules.borrow_mut().pop();
         // SAFETY: inside the perimeter; the pair below the head is the topmost module's.
-        unsafe { attach::qdetach(RD((*local.wq()).q_next), 0) };
+        unsafe { local.detach() };
         Ok(0)
     });
     settle(head);

@@ -161,11 +161,9 @@ fn discard_queued(head: &Head) {
     // SAFETY: inside the perimeter.
     unsafe {
         let Some(local) = head.local() else { return };
-        let mut write = local.wq();
-        while !write.is_null() {
-            flushq(RD(write), FLUSHALL);
-            flushq(write, FLUSHALL);
-            write = (*write).q_next;
+        for write in local.down().from_here() {
+            write.read().flushq(Flush::All);
+            write.flushq(Flush::All);
         }
     }
     head.blocked.store(0, Relaxed);

@@ -4,8 +4,9 @@ use core::mem::{offset_of, size_of};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use headwater_streams::ddi::*;
 use headwater_testkit::needs;
+
+use super::*;
 
 /// A claim about each field's place, and about the size.
 macro_rules! structure {
