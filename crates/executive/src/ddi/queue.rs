@@ -319,9 +319,13 @@ impl Queue {
 
     /// qprocsoff(9F): the service procedure is not run any more. (They are on as soon as the queue is linked in.)
     pub fn qprocsoff(self) {
-        let perimeter = self.perimeter();
-        perimeter.unschedule(self.read());
-        perimeter.unschedule(self.write());
+        self.read().unschedule();
+        self.write().unschedule();
+    }
+
+    /// Takes back what qenable(9F) did, if it was not serviced yet.
+    pub fn unschedule(self) {
+        self.perimeter().unschedule(self);
     }
 }
 

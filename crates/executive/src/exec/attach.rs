@@ -27,7 +27,7 @@ pub fn alloc_pair(perimeter: &'static Perimeter, stream: *mut c_void) -> Queue {
 pub unsafe fn free_pair(read: Queue) {
     for q in [read, read.other()] {
         q.flushq(Flush::All);
-        q.perimeter().unschedule(q);
+        q.unschedule();
         timer::forget(q);
     }
     // SAFETY: a pair that is linked to nothing and not used after this call, as the caller says; `alloc_pair` took it from a box.
@@ -185,7 +185,7 @@ pub unsafe fn unlink_lower(head: Queue, Above(saved): Above) {
     for (q, was) in [head, head.other()].into_iter().zip(saved) {
         // SAFETY: nobody calls with what was noted for the lower stream any more.
         unsafe { super::module::drop_lower(q) };
-        q.perimeter().unschedule(q);
+        q.unschedule();
         timer::forget(q);
         q.q_qinfo.set(was.init);
         q.q_ptr.set(was.ptr);

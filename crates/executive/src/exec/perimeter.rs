@@ -112,7 +112,7 @@ impl Perimeter {
     }
 
     /// Takes a queue of this perimeter off the list, if it is on it.
-    pub fn unschedule(&self, q: Queue) {
+    pub(crate) fn unschedule(&self, q: Queue) {
         if q.flags() & QENAB == 0 {
             return;
         }
@@ -206,7 +206,7 @@ pub fn move_stream(head: Queue, from: &Guard<'_>, to: &Guard<'_>) {
     for write in head.write().from_here() {
         for q in [write.read(), write] {
             let enabled = q.flags() & QENAB != 0;
-            from.perimeter.unschedule(q);
+            q.unschedule();
             q.q_perimeter.set(to.perimeter);
             if enabled {
                 q.raise(QENAB);

@@ -271,8 +271,7 @@ fn queues_are_serviced_in_the_order_they_were_enabled() {
     // One that is taken off the list is not run, and the rest is.
     write.qenable();
     write.read().qenable();
-    let guard = stream.guard.as_ref().unwrap();
-    guard.perimeter().unschedule(write);
+    write.unschedule();
     stream.run();
     assert_eq!(ORDER.lock().unwrap().len(), 4);
 }

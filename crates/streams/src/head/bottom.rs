@@ -347,7 +347,7 @@ unsafe extern "C-unwind" fn wsrv(q: Queue) -> c_int {
             // Not back-enabled by anybody: whoever is in a call looks for room in the ring.
             head.blocked.store(1, Relaxed);
             q.putbq(m);
-            q.perimeter().unschedule(q);
+            q.unschedule();
             break;
         }
     }
