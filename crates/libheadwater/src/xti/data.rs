@@ -12,7 +12,7 @@ use crate::given::{Given, Place};
 use crate::netbuf::NetBuf;
 
 /// Room for an address or a list of options that the caller does not want.
-const UNWANTED: usize = 2048;
+const UNWANTED: usize = 1024;
 
 fn part(buf: *mut c_void, len: c_uint) -> iovec {
     iovec {
@@ -143,9 +143,12 @@ pub unsafe extern "C-unwind" fn t_sndvudata(
     }))
 }
 
-fn wanted<'a>(netbuf: &'a mut NetBuf, otherwise: &'a mut [u8]) -> Outcome<&'a mut [u8]> {
+fn wanted<'a>(
+    netbuf: &'a mut NetBuf,
+    otherwise: &'a mut Option<[u8; UNWANTED]>,
+) -> Outcome<&'a mut [u8]> {
     match netbuf.room()? {
-        [] => Ok(otherwise),
+        [] => Ok(otherwise.get_or_insert([0; UNWANTED])),
         room => Ok(room),
     }
 }
@@ -158,11 +161,10 @@ fn rcvudata(
     flags: Place<c_int>,
 ) -> Outcome<usize> {
     let flags = place(flags)?;
-    let mut unwanted = [0u8; UNWANTED];
-    let (unwanted_addr, unwanted_opts) = unwanted.split_at_mut(UNWANTED / 2);
+    let (mut unwanted_addr, mut unwanted_opts) = (None, None);
     let mut d = Datagram {
-        addr: wanted(&mut unit.addr, unwanted_addr)?,
-        opts: wanted(&mut unit.opt, unwanted_opts)?,
+        addr: wanted(&mut unit.addr, &mut unwanted_addr)?,
+        opts: wanted(&mut unit.opt, &mut unwanted_opts)?,
         data,
         addr_len: 0,
         opts_len: 0,
