@@ -23,21 +23,29 @@ pub use port::Port;
 /// Runs a call on the endpoint behind a descriptor. TBADF.
 #[inline]
 pub fn with<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
-    if let Some(h) = table::lookup(fd)
+    let (direct, messages);
+    // In one place, so that the call is one with its caller.
+    let port: &dyn Port = if let Some(h) = table::lookup(fd)
         && h.kind() == Kind::Endpoint
-        && let Some(direct) = direct::Direct::at(fd, h)
+        && let Some(at) = direct::Direct::at(fd, h)
     {
-        return call(&direct);
-    }
-    otherwise(fd, call)
+        direct = at;
+        &direct
+    } else {
+        messages = otherwise(fd)?;
+        &messages
+    };
+    call(port)
 }
 
 /// By messages, or another thread is about to make a stream of it.
-fn otherwise<T>(fd: i32, call: impl FnOnce(&dyn Port) -> Outcome<T>) -> Outcome<T> {
+#[cold]
+#[inline(never)]
+fn otherwise(fd: i32) -> Outcome<messages::Messages> {
     if table::stream(fd).is_none() {
         stream::wait_for_others();
     }
-    call(&messages::Messages::at(fd).ok_or(NO_ENDPOINT)?)
+    messages::Messages::at(fd).ok_or(NO_ENDPOINT)
 }
 
 /// As [`with`], for t_sync: makes an endpoint of a transport device that was opened by open(2).
