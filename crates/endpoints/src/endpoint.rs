@@ -36,7 +36,7 @@ mod waiting;
 pub use descriptors::detach;
 use descriptors::renew;
 use fork_exec::flush_due;
-pub use fork_exec::{VARIABLE, exiting, finish_all, flush_all, inherit, look_after_forks, save};
+pub use fork_exec::{VARIABLE, flush_all, inherit, look_after_forks};
 pub use readiness::Endpoints;
 use shared::Shared;
 

@@ -1,4 +1,5 @@
-//! What is held while the process is copied by fork(2), and what is done behind it: one table, and one pair of handlers of the C library's.
+//! What is held while the process is copied by fork(2), what is done behind it, and what is done where the process, or its image, ends: one
+//! table, and one pair of handlers of the C library's.
 //!
 //! Each part adds its functions when it first has something to hold. That takes no lock, so it may happen inside one, and in a handler;
 //! and a part whose locks may be taken as it is added is added while something is held that stands before it ([`Part::Beginning`]), so that no
@@ -85,6 +86,7 @@ const BEHIND_AS_NUMBER: u64 = {
 struct Hooks {
     before: AtomicPtr<c_void>,
     after: AtomicPtr<c_void>,
+    told: AtomicPtr<c_void>,
 }
 
 // Numbers that are written when a part is added, rather than a list of constants, which the loader would have to relocate in every process.
@@ -93,6 +95,7 @@ static TABLE: [Hooks; PARTS] = [const {
     Hooks {
         before: AtomicPtr::new(null_mut()),
         after: AtomicPtr::new(null_mut()),
+        told: AtomicPtr::new(null_mut()),
     }
 }; PARTS];
 
@@ -128,6 +131,67 @@ pub fn add(part: Part, before: fn() -> bool, after: fn(bool)) {
     hooks.before.store(before as *mut c_void, Ordering::Release);
     if REGISTERED.load(Ordering::Acquire) != DONE {
         register();
+    }
+}
+
+/// How a process ends, or its image. A number, so that to compare it reads no page of constants, which each child of a server would touch for
+/// that alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    Exit,
+    AtOnce,
+    Exec,
+}
+
+/// What each part is told besides forks, in the order of the parts: what stands on something else comes first.
+pub enum Moment<'a> {
+    /// An image is about to be started, in this process or, not `here`, in another one: by these variables it is told of what it inherits.
+    Saving {
+        here: bool,
+        variables: &'a mut Vec<(&'static str, String)>,
+    },
+    /// exit(3): there is time for a graceful end, even where nothing else is done any more, since the process has confined itself.
+    Exit,
+    /// The process ends, or its image. What is held back goes out, before anything is let go.
+    Ending(End),
+    /// The process forbids itself system calls: what is held back goes out.
+    Confining,
+    /// What is open is counted, for the line of statistics.
+    Counting,
+    /// The process ends: peers are told.
+    Leaving,
+    /// The image is replaced now.
+    Exec,
+    /// It was not: the process goes on.
+    Stays,
+    /// A process was started, or could not be.
+    Spawned,
+}
+
+/// Has the part told of what happens to the process besides forks.
+pub fn add_told(part: Part, told: fn(&mut Moment)) {
+    TABLE[part as usize]
+        .told
+        .store(told as *mut c_void, Ordering::Release);
+}
+
+/// Is there anybody to be told?
+#[unsafe(link_section = ".text.life")]
+pub fn tells_any() -> bool {
+    TABLE
+        .iter()
+        .any(|hooks| !hooks.told.load(Ordering::Acquire).is_null())
+}
+
+#[unsafe(link_section = ".text.life")]
+pub fn tell(mut moment: Moment) {
+    for hooks in &TABLE {
+        // SAFETY: null, or what `add_told` was given.
+        let told: Option<fn(&mut Moment)> =
+            unsafe { transmute(hooks.told.load(Ordering::Acquire)) };
+        if let Some(told) = told {
+            told(&mut moment);
+        }
     }
 }
 

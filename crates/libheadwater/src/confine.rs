@@ -4,12 +4,11 @@ use core::ffi::{c_int, c_ulong};
 use core::ptr::null;
 use core::time::Duration;
 
-use headwater_endpoints::endpoint;
+use headwater_host::lifecycle::{self, Moment};
 use headwater_host::poll::only_sockets;
 use headwater_host::table::{self, Kind};
 use headwater_host::{counters, process, select as selecting, signal, sleeps};
-use headwater_sctp_sockets::face;
-use headwater_sockets::{confine, life};
+use headwater_sockets::confine;
 use libc::{epoll_event, fd_set, pollfd};
 
 use crate::{real, start};
@@ -55,9 +54,8 @@ fn confining(by_filter: bool, filter: c_ulong, for_all: bool) {
     }
     let errno = headwater_host::next::errno();
     confine::leave_rings();
-    face::tell_counts();
-    endpoint::finish_all();
-    life::count_open();
+    lifecycle::tell(Moment::Confining);
+    lifecycle::tell(Moment::Counting);
     counters::write_line("confined");
     signal::stop_watching();
     counters::reset();

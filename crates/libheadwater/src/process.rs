@@ -3,9 +3,10 @@
 use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
+use headwater_host::lifecycle::{self, End, Moment};
 use headwater_host::sys::zeroed;
 use headwater_host::{env, process, signal, sys, table};
-use headwater_sctp_sockets::{face, remote};
+use headwater_sctp_sockets::face;
 use headwater_sockets::{inherit, lend, life};
 use headwater_streams::head::exec as streams;
 use libc::{c_char, c_int, c_void, msghdr, pid_t};
@@ -73,14 +74,14 @@ pub extern "C-unwind" fn fork() -> pid_t {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub extern "C-unwind" fn _exit(status: c_int) -> ! {
-    start::ended(start::End::AtOnce);
+    start::ended(End::AtOnce);
     real::_exit(status)
 }
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    start::ended(start::End::AtOnce);
+    start::ended(End::AtOnce);
     real::_exit(status)
 }
 
@@ -111,16 +112,13 @@ fn hand_over(
         return None;
     }
     let lending = lend::before_acting(here, from, copies, judge);
-    let sockets = remote::save(here);
-    if sockets.is_empty() {
-        face::note_lost(face::lost_by_exec());
-    }
-    let endpoints = headwater_endpoints::endpoint::save();
-    let variables = [
-        (headwater_endpoints::endpoint::VARIABLE, &*endpoints),
-        (remote::VARIABLE, &*sockets),
-        (inherit::VARIABLE, &*lending.text),
-    ];
+    let mut saved = Vec::new();
+    lifecycle::tell(Moment::Saving {
+        here,
+        variables: &mut saved,
+    });
+    let mut variables: Vec<_> = saved.iter().map(|(name, said)| (*name, &**said)).collect();
+    variables.push((inherit::VARIABLE, &*lending.text));
     // SAFETY: an environment.
     let inheritance = unsafe { streams::prepare(envp.as_ptr(), &variables) };
     Some(Handed {
@@ -162,19 +160,10 @@ fn replacing(
         return exec(envp);
     }
     let handed = hand_over(envp, true, c_int::MAX, &[], judge);
-    start::ended(start::End::Exec);
-    if !process::is_borrowed() {
-        inherit::use_closing();
-    }
-    let ours = headwater_sockets::started() && !process::is_borrowed();
-    if ours {
-        life::replaced();
-    }
+    start::ended(End::Exec);
+    lifecycle::tell(Moment::Exec);
     let failed = exec(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(remote::stays);
-    if ours {
-        keeps_errno(life::not_replaced);
-    }
+    keeps_errno(|| lifecycle::tell(Moment::Stays));
     keeps_errno(move || drop(handed));
     failed
 }
@@ -279,7 +268,7 @@ fn spawning(
     let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
     let handed = hand_over(envp, false, from, &copies, judge);
     let failed = spawn(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(remote::spawned);
+    keeps_errno(|| lifecycle::tell(Moment::Spawned));
     keeps_errno(move || drop(handed));
     failed
 }

@@ -11,6 +11,7 @@
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use core::time::Duration;
 
+use headwater_host::lifecycle::End;
 use headwater_host::table::{self, Kind};
 use headwater_host::{process, sys};
 use headwater_sockets::life;
@@ -387,7 +388,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_exit_group => ending::_exit(a.int(0)),
             SYS_exit => {
                 if sys::is_single_threaded() {
-                    start::ended(start::End::AtOnce);
+                    start::ended(End::AtOnce);
                 }
                 return None;
             }

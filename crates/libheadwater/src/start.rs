@@ -8,14 +8,12 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
-use headwater_endpoints::endpoint;
-use headwater_host::lifecycle::{self, Part};
+use headwater_host::lifecycle::{self, End, Moment, Part};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use headwater_host::{config, counters, env, process, signal, unwinder};
-use headwater_sctp_sockets::{face, remote};
+use headwater_sctp_sockets::remote;
 use headwater_sockets::life;
-use headwater_streams::head::life as streams;
 use libc::{c_int, c_void};
 
 use crate::{environment, sanitizer};
@@ -244,27 +242,15 @@ fn is_bad_moment() -> bool {
 
 #[unsafe(link_section = ".text.life")]
 extern "C" fn at_exit(_: *mut c_void) {
-    if has_streams() {
-        remote::exiting();
-    }
+    lifecycle::tell(Moment::Exit);
     ended(End::Exit);
 }
 
-/// A number, so that to compare it reads no page of constants, which each child of a server would touch for that alone.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    Exit,
-    AtOnce,
-    Exec,
-}
-
-impl End {
-    fn word(self) -> &'static str {
-        match self {
-            End::Exit => "exit",
-            End::AtOnce => "_exit",
-            End::Exec => "exec",
-        }
+fn word(how: End) -> &'static str {
+    match how {
+        End::Exit => "exit",
+        End::AtOnce => "_exit",
+        End::Exec => "exec",
     }
 }
 
@@ -274,31 +260,16 @@ pub fn ended(how: End) {
     if process::is_confined() {
         return;
     }
-    let sockets = headwater_sockets::started();
-    if !sockets && !has_streams() && !counters::is_wanted() || process::is_borrowed() {
+    if !lifecycle::tells_any() && !counters::is_wanted() || process::is_borrowed() {
         return;
     }
-    if has_streams() {
-        face::tell_counts();
-        remote::ended(how == End::Exec);
-        endpoint::finish_all();
-    }
-    if sockets {
-        life::count_open();
-    }
+    lifecycle::tell(Moment::Ending(how));
+    lifecycle::tell(Moment::Counting);
     if how != End::Exec {
-        // What stands on something else goes first.
-        if has_streams() {
-            face::exiting();
-            streams::exiting();
-            endpoint::exiting();
-        }
-        if sockets {
-            life::exiting();
-        }
+        lifecycle::tell(Moment::Leaving);
     }
     if counters::is_wanted() {
-        counters::write_line(how.word());
+        counters::write_line(word(how));
     }
     // An exec may fail, and the process go on.
     counters::reset();
@@ -309,12 +280,7 @@ fn killed() {
     if process::is_confined() {
         return;
     }
-    if has_streams() {
-        face::tell_counts();
-    }
-    if headwater_sockets::started() {
-        life::count_open();
-    }
+    lifecycle::tell(Moment::Counting);
     counters::write_line("signal");
 }
 

@@ -17,7 +17,7 @@
 
 use std::cell::Cell;
 
-use headwater_host::lifecycle::{self, Part};
+use headwater_host::lifecycle::{self, End, Moment, Part};
 use headwater_host::process;
 use headwater_host::sync::Ordering;
 use headwater_sctp_stack::stack;
@@ -34,7 +34,8 @@ mod verbs;
 #[doc(hidden)]
 pub mod wire;
 
-pub use exec::{VARIABLE, inherit, save, spawned};
+#[doc(hidden)]
+pub use self::exec::inherit;
 pub use verbs::Remote;
 
 thread_local! {
@@ -55,18 +56,35 @@ fn has_left() -> bool {
     keeper::has_left()
 }
 
-/// Once, before anything asks for the stack, where somebody calls [`exiting`].
+/// Once, before anything asks for the stack, where the parts are told how the process ends.
 pub fn start() {
     stack::is_watched();
     stack::look_after_forks();
     lifecycle::add(Part::SctpSockets, forking::before, forking::after);
-    if let Some(text) = headwater_host::env::take(VARIABLE) {
+    lifecycle::add_told(Part::SctpSockets, told);
+    if let Some(text) = headwater_host::env::take(self::exec::VARIABLE) {
         inherit(&text);
     }
 }
 
+fn told(moment: &mut Moment) {
+    match moment {
+        Moment::Saving { here, variables } => self::exec::save(*here, variables),
+        Moment::Exit => exiting(),
+        Moment::Ending(how) => {
+            face::tell_counts();
+            ended(*how == End::Exec);
+        }
+        Moment::Counting => face::tell_counts(),
+        Moment::Leaving => face::exiting(),
+        Moment::Confining | Moment::Exec => {}
+        Moment::Stays => keeper::stay(),
+        Moment::Spawned => self::exec::spawned(),
+    }
+}
+
 /// The process ends by exit(3): sockets before the stack.
-pub fn exiting() {
+fn exiting() {
     if !process::is_borrowed() {
         ended(false);
         let _ = std::panic::catch_unwind(face::exiting);
@@ -75,18 +93,13 @@ pub fn exiting() {
 }
 
 /// The process ends, or its image by an exec, before anything of it is let go.
-pub fn ended(exec: bool) {
+fn ended(exec: bool) {
     let _ = std::panic::catch_unwind(|| {
         keeper::leave();
         if exec {
             self::exec::let_go();
         }
     });
-}
-
-/// After [`ended`], the process goes on: its exec has failed.
-pub fn stays() {
-    keeper::stay();
 }
 
 /// The program's last descriptor of it is gone. True: that is all, since it is another process's, or others still have it. Ends of

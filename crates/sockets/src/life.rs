@@ -18,8 +18,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::{boards, lend, limits, link, restart, takeover, tcp_counts, worth};
 
 pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
-pub use exec::{not_replaced, outlives_exec, replaced};
-pub use exit::{count_open, exiting};
+pub use exec::outlives_exec;
 pub use fork::{fork_failed, listens, look_after_forks};
 pub use shutdown::{disconnected, shut, shutting};
 pub use to_kernel::{

@@ -1,7 +1,7 @@
 //! Endpoints when the process is copied, makes way for another image, or ends; and what the flusher sends meanwhile.
 
 use headwater_host::handed::{self, identity};
-use headwater_host::lifecycle::{self, Part};
+use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
@@ -31,7 +31,7 @@ pub(super) fn flush_due(_now: u64) {
 }
 
 /// Before exec, and the end of the process.
-pub fn finish_all() {
+fn finish_all() {
     for e in all() {
         if let Some(c) = &mut *e.enter() {
             c.provider.finish();
@@ -49,6 +49,16 @@ pub fn flush_all() {
 /// Has forks hold the endpoints.
 pub fn look_after_forks() {
     lifecycle::add(Part::Endpoints, before_fork, after_fork);
+    lifecycle::add_told(Part::Endpoints, told);
+}
+
+fn told(moment: &mut Moment) {
+    match moment {
+        Moment::Saving { variables, .. } => variables.push((VARIABLE, save())),
+        Moment::Ending(_) | Moment::Confining => finish_all(),
+        Moment::Leaving => exiting(),
+        _ => {}
+    }
 }
 
 /// Nobody is inside an endpoint while the process is copied.
@@ -85,7 +95,7 @@ fn after_fork(in_child: bool) {
 }
 
 /// The process ends: endpoints are closed as by t_close.
-pub fn exiting() {
+fn exiting() {
     for e in all() {
         e.count_holder(-1);
         let core = e.enter().take();
@@ -98,7 +108,7 @@ pub fn exiting() {
 
 /// What the next image needs to know of the endpoints that it inherits: for HEADWATER_ENDPOINTS. Of numbers that are the same
 /// endpoint's the second says which is the first.
-pub fn save() -> String {
+fn save() -> String {
     let mut text = String::new();
     let mut known: Vec<(i32, Handle)> = Vec::new();
     for (fd, h) in table::entries().filter(|(_, h)| h.kind() == Kind::Endpoint) {

@@ -46,8 +46,17 @@ static PASSED: Guarded<Passed> = Guarded::new(Passed {
     ends: Vec::new(),
 });
 
-/// Before an exec, `here` or in a process that is spawned: what the variable is to say; empty: nothing.
-pub fn save(here: bool) -> String {
+/// Before an exec, `here` or in a process that is spawned.
+pub fn save(here: bool, variables: &mut Vec<(&'static str, String)>) {
+    let said = describe_all(here);
+    if said.is_empty() {
+        face::note_lost(face::lost_by_exec());
+    }
+    variables.push((VARIABLE, said));
+}
+
+/// What the variable is to say; empty: nothing.
+fn describe_all(here: bool) -> String {
     let open: Vec<(i32, Arc<Socket>)> = numbers().collect();
     if open.is_empty() || process::is_borrowed() {
         return String::new();

@@ -1,12 +1,13 @@
 //! fork(2): the child has all ends too.
 
-use headwater_host::lifecycle::{self, Part};
+use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::sync::Ordering;
 use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::life::close::last_pin_gone;
-use crate::life::exec::change_holds;
+use crate::life::exec::{self, change_holds};
+use crate::life::exit;
 use crate::record::{self, Takeover};
 use crate::{holders, inherit, lend, limits, link, pins, takeover};
 
@@ -20,6 +21,24 @@ pub fn look_after_forks() {
     lifecycle::add(Part::Making, process::before_fork, process::after_fork);
     lifecycle::add(Part::Sets, hold_sets, epoll::after_fork);
     lifecycle::add(Part::Sockets, before_fork, after_fork);
+    lifecycle::add_told(Part::Sockets, told);
+}
+
+#[unsafe(link_section = ".text.life")]
+fn told(moment: &mut Moment) {
+    let is_own = !process::is_borrowed();
+    match moment {
+        Moment::Exec if is_own => {
+            inherit::use_closing();
+            if crate::started() {
+                exec::replaced();
+            }
+        }
+        Moment::Counting if crate::started() => exit::count_open(),
+        Moment::Leaving if crate::started() => exit::exiting(),
+        Moment::Stays if is_own && crate::started() => exec::not_replaced(),
+        _ => {}
+    }
 }
 
 /// The sets, before anything that a thread inside one may wait for. A takeover that has begun looks at sets, so it must be over; none begins

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use headwater_host::lifecycle::{self, Moment};
 use headwater_host::process;
-use headwater_sockets::life;
 
 use super::calls::errno;
 
@@ -59,8 +59,8 @@ pub fn load() {
 
 /// Ends a forked process as the library's _exit does.
 pub fn leave(status: i32) -> ! {
-    life::count_open();
-    life::exiting();
+    lifecycle::tell(Moment::Counting);
+    lifecycle::tell(Moment::Leaving);
     // SAFETY: ends the process.
     unsafe { libc::_exit(status) }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_host::counters::{self, Counter};
 use headwater_host::image::Image;
-use headwater_sockets::{lend, life};
+use headwater_host::lifecycle::{self, Moment};
+use headwater_sockets::lend;
 
 use crate::common::stream::Random;
 use crate::common::world::{Child, End, soon};
@@ -251,7 +252,7 @@ fn start_image_if_due(side: &Side, pos: u64) {
             let _lending = lend::before(false, || Image::Stranger);
             // Else as if it had been killed on the way, and counted as a holder ever after.
             if side.plan.seed.is_multiple_of(2) {
-                life::replaced();
+                lifecycle::tell(Moment::Exec);
             }
             libc::execl(
                 c"/bin/sleep".as_ptr(),

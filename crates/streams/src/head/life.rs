@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::time::Duration;
 
 use headwater_channel::lock::Lock;
-use headwater_host::lifecycle::{self, Part};
+use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::reclaim::{Entered, Retired};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
@@ -526,6 +526,14 @@ pub fn look_after_forks() {
         background::after_fork,
     );
     lifecycle::add(Part::Heads, before_fork, after_fork);
+    // Procedures of drivers close what is below them.
+    lifecycle::add_told(Part::Perimeters, told);
+}
+
+fn told(moment: &mut Moment) {
+    if let Moment::Leaving = moment {
+        exiting();
+    }
 }
 
 fn before_fork() -> bool {
@@ -550,7 +558,7 @@ fn after_fork(_in_child: bool) {
 }
 
 /// The process ends: streams are closed as by close(2).
-pub fn exiting() {
+fn exiting() {
     for head in super::all(&reclaim::enter()) {
         if head.words().has(state::LINKED) {
             continue;
