@@ -649,9 +649,7 @@ fn round(len: u64) -> u64 {
 }
 
 /// Bits of a partial word that count bytes: enough for any frame of the largest ring.
-const TAKEN_BITS: u32 = 26;
-#[cfg(not(loom))]
-const _: () = assert!(crate::segment::MAX_RING <= 1 << TAKEN_BITS);
+pub(crate) const TAKEN_BITS: u32 = 26;
 
 /// `taken` bytes of the frame at `head`, in one word, so that a consumer that dies between its stores leaves no count that
 /// would be held against the wrong frame.

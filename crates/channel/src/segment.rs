@@ -16,6 +16,7 @@ use crate::sys::{self, Result};
 pub const HEADER_SIZE: usize = 4096;
 pub const MIN_RING: usize = 4096;
 pub const MAX_RING: usize = 64 << 20;
+const _: () = assert!(MAX_RING <= 1 << crate::ring::TAKEN_BITS);
 
 /// Where the user's words begin in the header page.
 const USER_OFFSET: usize = 256;

@@ -77,7 +77,7 @@ impl Settings {
                 false => complaint.trim_end_matches("; ignored").to_string(),
             }
         };
-        let wrong = variables::wrong(self);
+        let wrong = variables::wrong(|name| self.over_environment(name));
         if wrong.is_empty() {
             return Ok(());
         }

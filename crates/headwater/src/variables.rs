@@ -9,8 +9,6 @@ use headwater_sctp_stack::choice::Rules;
 use headwater_sctp_stack::environment;
 use headwater_streams::tunables::Tunables;
 
-use crate::settings::Settings;
-
 const PREFIX: &str = "HEADWATER_";
 
 /// Those that there are, without the prefix.
@@ -47,10 +45,9 @@ const KNOWN: &[&str] = &[
     "URING",
 ];
 
-/// Values that are not understood, in the configuration that a program started from here would have: the flags over this process's
-/// environment.
-pub fn wrong(over: &Settings) -> Vec<String> {
-    let var = |name: &str| over.over_environment(name).filter(|v| !v.is_empty());
+/// Values that are not understood, of the variables that a program started from here would find.
+pub fn wrong(found: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let var = |name: &str| found(name).filter(|v| !v.is_empty());
     let mut wrong = Config::from(var).complaints;
     let mut look = |name: &str, judge: &dyn Fn(&str) -> Result<(), String>| {
         if let Some(value) = var(name)

@@ -3,7 +3,28 @@
 use std::sync::OnceLock;
 
 use crate::env;
-use crate::log::Level;
+
+/// HEADWATER_LOG: what is less severe is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    Error,
+    #[default]
+    Warn,
+    Info,
+    Debug,
+}
+
+impl Level {
+    pub fn parse(text: &str) -> Option<Level> {
+        Some(match text {
+            "error" => Level::Error,
+            "warn" => Level::Warn,
+            "info" => Level::Info,
+            "debug" => Level::Debug,
+            _ => return None,
+        })
+    }
+}
 
 #[derive(Debug, Default, Clone)]
 pub struct Config {

@@ -432,6 +432,11 @@ pub fn after_fork(in_child: bool) {
     }
 }
 
+/// Makes sets possible; before anything that one can hold is tracked.
+pub fn start() {
+    table::register(Kind::Epoll, &Sets);
+}
+
 /// Has forks hold the sets. The sockets, which have more to do for it, do the same instead.
 fn look_after_forks() {
     let hold = || {

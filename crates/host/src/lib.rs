@@ -37,6 +37,7 @@ pub mod memory;
 pub mod next;
 pub mod peer;
 pub mod poll;
+mod postponed;
 pub mod process;
 pub mod reclaim;
 pub mod seats;

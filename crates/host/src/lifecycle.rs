@@ -267,6 +267,7 @@ pub extern "C" fn in_parent() {
 
 #[unsafe(link_section = ".text.life")]
 extern "C" fn in_child() {
+    reclaim::in_child();
     process::forked();
     after(true);
 }

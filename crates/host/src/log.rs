@@ -6,29 +6,9 @@
 
 use core::fmt::{Arguments, Write};
 
+pub use crate::config::Level;
 use crate::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::{config, env, sys};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Level {
-    Error,
-    #[default]
-    Warn,
-    Info,
-    Debug,
-}
-
-impl Level {
-    pub fn parse(text: &str) -> Option<Level> {
-        Some(match text {
-            "error" => Level::Error,
-            "warn" => Level::Warn,
-            "info" => Level::Info,
-            "debug" => Level::Debug,
-            _ => return None,
-        })
-    }
-}
 
 static LEVEL: AtomicU32 = AtomicU32::new(Level::Warn as u32);
 /// HEADWATER_LOG_FILE; -1: none.

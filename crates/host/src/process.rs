@@ -10,7 +10,7 @@ use headwater_channel::identity;
 use headwater_channel::lock::{Lock, Owner, Taken};
 
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use crate::{signal, sys};
+use crate::{postponed, sys};
 
 // What every process reads or writes at start, fork and exit, and what is held over a fork, stands among the initialised data, on a
 // page that the loader has written to anyway: each page more costs each of them some microseconds.
@@ -38,7 +38,6 @@ pub fn identify() {
 /// In the child of fork(3). Who we are is learnt when somebody asks.
 #[unsafe(link_section = ".text.life")]
 pub fn forked() {
-    crate::reclaim::in_child();
     match PID.load(Ordering::Relaxed) {
         0 => forget_netns(),
         // It may be asked no more.
@@ -339,7 +338,7 @@ fn leave_by(counts: u32) {
         s.get()
     });
     if left == 0 {
-        signal::deliver_postponed();
+        postponed::deliver();
     }
 }
 

@@ -550,6 +550,7 @@ mod tests {
         unsafe {
             let child = libc::fork();
             if child == 0 {
+                in_child();
                 process::forked();
                 let mut kept = retired();
                 let (begun, mut held) = (sys::now(), true);

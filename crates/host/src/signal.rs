@@ -14,7 +14,7 @@ mod waits;
 use std::cell::Cell;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
-use crate::{process, sys};
+use crate::{postponed, process, sys};
 use syscalls::{Sysno, syscall};
 
 pub use defaults::{guard_copies, prepare, stop_watching, watch_ends};
@@ -99,8 +99,6 @@ impl Action {
 }
 
 thread_local! {
-    /// Signals that wait for the section's end, as the kernel's mask has them.
-    static POSTPONED: Cell<u64> = const { Cell::new(0) };
     /// Handlers of the program that have not returned.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
@@ -303,7 +301,7 @@ unsafe extern "C-unwind" fn wrapper(
         if !synchronous {
             hand_back(signal, told);
             // Now: a call that had it unblocked for as long as it waits may block it again when we return.
-            unblock(1 << (signal - 1));
+            postponed::unblock(1 << (signal - 1));
         }
         return;
     }
@@ -315,7 +313,7 @@ unsafe extern "C-unwind" fn wrapper(
     // SAFETY: what the kernel has told of the signal.
     show(signal, unsafe { info.as_mut() });
     if action.has(NODEFER) && !action.has(MASKS_ITSELF) {
-        unblock(1 << (signal - 1));
+        postponed::unblock(1 << (signal - 1));
     }
     // SAFETY: the program's handler, called as the kernel calls all handlers, also those that take the number alone.
     inside(|| unsafe {
@@ -346,11 +344,7 @@ fn reset(signal: i32, action: Action) -> bool {
 /// Keeps the signal pending, and blocked once the wrapper returns.
 fn postpone(signal: i32, info: &libc::siginfo_t, interrupted: Context) {
     hand_back(signal, info);
-    let all = POSTPONED.with(|p| {
-        p.set(p.get() | 1 << (signal - 1));
-        p.get()
-    });
-    *interrupted.mask |= all;
+    *interrupted.mask |= postponed::add(signal);
 }
 
 /// Queues a signal to this thread again. The kernel lets a process send any siginfo to itself.
@@ -366,32 +360,6 @@ fn hand_back(signal: i32, info: &libc::siginfo_t) {
         plain.si_signo = signal;
         queue(&plain);
     }
-}
-
-fn unblock(set: u64) {
-    // SAFETY: a set of the kernel's size.
-    let _ = unsafe {
-        syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_UNBLOCK,
-            &set as *const u64,
-            0,
-            8
-        )
-    };
-}
-
-/// At the end of the outermost section: what was put off comes now.
-#[inline]
-pub fn deliver_postponed() {
-    if POSTPONED.with(|p| p.get() != 0) {
-        deliver_slow();
-    }
-}
-
-#[cold]
-fn deliver_slow() {
-    unblock(POSTPONED.with(|p| p.take()));
 }
 
 #[cfg(test)]

@@ -232,17 +232,14 @@ pub trait Descriptor: Sync {
     }
 }
 
-/// Names the implementation of a kind that is above this crate; before the first of that kind.
+/// Names the implementation of a kind; before the first of that kind.
 pub fn register(kind: Kind, d: &'static dyn Descriptor) {
     let _ = DESCRIPTORS[kind as usize].set(d);
 }
 
 /// The implementation behind a handle.
 pub fn descriptor(h: Handle) -> Option<&'static dyn Descriptor> {
-    match h.kind() {
-        Kind::Epoll => Some(&crate::epoll::Sets),
-        kind => DESCRIPTORS[kind as usize].get().copied(),
-    }
+    DESCRIPTORS[h.kind() as usize].get().copied()
 }
 
 /// Makes sockets of inherited descriptors, when they are used first.

@@ -39,10 +39,12 @@ static STATE: AtomicU32 = AtomicU32::new(ASLEEP);
 pub enum Holder {
     Endpoints,
     Sctp,
+    /// What goes to a loop-back link that was full.
+    Outboxes,
 }
 
 /// What a tick calls, with its time; null until something can be held back. No lock: it may be forked around.
-static HOLDERS: [AtomicPtr<fn(u64)>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
+static HOLDERS: [AtomicPtr<fn(u64)>; 3] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 3];
 
 /// Names what a tick calls, with its time: always the same, before something is held back for the first time.
 pub fn ask(who: Holder, flush_due: &'static fn(u64)) {
@@ -255,7 +257,6 @@ fn turn() -> Went {
             flush_due(now);
         }
     }
-    crate::loopback::link::outbox::flush_due();
     if SENT.with(Cell::get) {
         Went::Sent
     } else if BUSY.with(Cell::get) {

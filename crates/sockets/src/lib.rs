@@ -84,6 +84,7 @@ pub fn start() {
     headwater_host::idle::register(link::tidy);
     pins::prepare();
     headwater_host::signal::prepare();
+    headwater_host::epoll::start();
     register(Kind::Socket, &readiness::Sockets);
     life::look_after_forks();
     STARTED.store(true, Ordering::Release);

@@ -30,6 +30,7 @@ pub use api::{Choice, Error, Priority, Received, Stream, poll};
 pub fn start() {
     use headwater_host::table::{Kind, register};
     head::life::look_after_forks();
+    headwater_host::epoll::start();
     register(Kind::Stream, &head::poll::Streams);
     exec::timer::install(exec::timer::Hooks {
         now: headwater_host::sys::now,

@@ -16,11 +16,14 @@ use headwater_tpi::state::{self, State};
 use headwater_tpi::{Indication, Malformed, Refusal, Request};
 use libc::iovec;
 
-use super::raise::URGENT;
 use super::watch::Watch;
 use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id};
 use crate::device;
 use crate::endpoint::{self, Endpoint};
+
+/// What overtakes data is in this band: expedited data, and what became of datagrams, of which the user is to know before he sends
+/// more.
+pub(super) const URGENT: u8 = 1;
 
 /// The driver of the device at place `D` in [`device::ALL`].
 pub struct Tpi<const D: usize>(Driver);

@@ -11,7 +11,7 @@ use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::State;
 use libc::iovec;
 
-use super::driver::Driver;
+use super::driver::{Driver, URGENT};
 
 /// Indications raised in one go; then others have their turn.
 const AT_ONCE: usize = 64;
@@ -20,9 +20,6 @@ const PIECE: usize = 16 << 10;
 /// Room for an address, and for options.
 const PART: usize = 2048;
 const LARGEST_DATAGRAM: usize = 64 << 10;
-/// What overtakes data is in this band: expedited data, and what became of datagrams, of which the user is to know before he sends
-/// more.
-pub(super) const URGENT: u8 = 1;
 /// Woken so often for nothing, the driver looks by the clock instead, in nanoseconds.
 const BARREN: u32 = 3;
 const PAUSE: u64 = Duration::from_millis(2).as_nanos() as u64;

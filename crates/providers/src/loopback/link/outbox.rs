@@ -17,7 +17,7 @@ use libc::iovec;
 
 use super::data::put_piece;
 use super::{Label, Link, PIECE, put_control, word};
-use crate::flusher::{self, Went};
+use crate::flusher::{self, Holder, Went};
 use crate::loopback::buffers::{self, Source};
 
 /// A note that says no more than that there is something to look at.
@@ -160,6 +160,7 @@ impl Outbox {
                 !known
             });
         if listed {
+            flusher::ask(Holder::Outboxes, &(flush_due as fn(u64)));
             flusher::hold();
         }
         Ok(())
@@ -293,7 +294,7 @@ impl Link {
 }
 
 /// A turn of the thread that sends what is held back.
-pub fn flush_due() {
+fn flush_due(_now: u64) {
     for outbox in HOLDING.with(|all| all.clone()) {
         let before = outbox.held();
         outbox.pump();
@@ -318,7 +319,7 @@ pub fn exiting() {
     let held = || HOLDING.with(|all| all.iter().map(|o| o.held()).sum::<usize>());
     let (mut before, mut since) = (held(), sys::now());
     while before > 0 && sys::now() - since < EXIT_TIMEOUT {
-        flush_due();
+        flush_due(0);
         let now = held();
         if now != before {
             since = sys::now();
