@@ -54,6 +54,7 @@ cases!(signal_actions: storm, sigio, handlers, resethand, nodefer, wrong_pointer
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
     fork_busy, real_time);
+cases!(late: low_water, low_water_peek, low_water_before, low_water_between, send);
 cases!(held: calls);
 cases!(descriptors: dups, fetch, fetch_child, fetch_elsewhere, fork, fork_per_connection, vfork, stdio, dprintf, stdio_later,
     stdio_early, close_all, dup2_high, few);

@@ -200,14 +200,7 @@ fn attempt(
             Step::Data(_)
                 if buffers.left > 0 && switch::behind(v) && !peeks && !is_at_mark(c, v) => {}
             Step::Data(_) => {
-                let all = buffers.left + buffers.done;
-                let low = r.low_water.load(Ordering::Relaxed) as usize;
-                let target = if flags & MSG_WAITALL != 0 {
-                    all
-                } else {
-                    low.min(all)
-                };
-                if buffers.done >= target || at_once || c.found_nonblocking() {
+                if buffers.done >= target(c, buffers, flags) || at_once || c.found_nonblocking() {
                     return Some(Ok(()));
                 }
                 if ends_at_mark(c, v, flags) {
@@ -249,14 +242,14 @@ fn attempt(
             Step::Again
                 if buffers.done > 0
                     && flags & MSG_WAITALL == 0
-                    && buffers.done >= r.low_water.load(Ordering::Relaxed) as usize =>
+                    && buffers.done >= target(c, buffers, flags) =>
             {
                 return Some(Ok(()));
             }
             Step::Kernel
                 if buffers.done > 0
                     && !peek.others_took
-                    && flags & (MSG_WAITALL | MSG_PEEK) != MSG_WAITALL =>
+                    && (peeks || at_once || buffers.done >= target(c, buffers, flags)) =>
             {
                 return Some(Ok(()));
             }
@@ -267,6 +260,11 @@ fn attempt(
                 }
                 // The kernel's call would wait as long as the time limit says by now.
                 let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
+                // Nor would it count what came before towards SO_RCVLOWAT.
+                let few = buffers.done > 0 && !peeks && flags & MSG_WAITALL == 0;
+                if few && process::is_confined() {
+                    return by_own(c, buffers, own);
+                }
                 if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
                     match wait(c, v, end) {
                         Ok(()) => continue,
@@ -282,26 +280,33 @@ fn attempt(
                 let asked = length(rest);
                 sleeps::end();
                 // O_NONBLOCK was set after the call began.
-                let is_late = || !at_once && peek.seen == 0 && r.has(NONBLOCK);
+                let is_late = || !at_once && (few || r.has(NONBLOCK));
                 let was_late = is_late();
-                let n = own(c.fd(), rest);
+                let n = match few {
+                    true => kernel_call(c.fd(), rest, flags | MSG_DONTWAIT),
+                    false => own(c.fd(), rest),
+                };
                 let errno = next::errno();
-                if peek.seen > buffers.done && n < peek.seen as isize {
-                    peek.count(buffers);
-                    if n >= 0 {
-                        return Some(Ok(()));
-                    }
-                }
                 if n < 0 && errno == EAGAIN && is_late() && !c.found_nonblocking() {
                     if process::is_confined() {
                         return by_own(c, buffers, own);
                     }
-                    if buffers.done > 0 {
+                    if buffers.done > 0 || peek.seen > 0 {
                         signal::let_any_end();
                     }
                     match wait(c, v, end) {
                         Ok(()) => continue,
-                        Err(e) => return Some(Err(e)),
+                        Err(e) => {
+                            peek.count(buffers);
+                            return Some(Err(e));
+                        }
+                    }
+                }
+                let saw_more = peek.seen > buffers.done && n < peek.seen as isize;
+                if saw_more {
+                    peek.count(buffers);
+                    if n == 0 || n > 0 && !was_late {
+                        return Some(Ok(()));
                     }
                 }
                 if n < 0 && buffers.done > 0 {
@@ -317,10 +322,18 @@ fn attempt(
                 if n == 0 && switch::behind_pin(v) {
                     continue;
                 }
-                buffers.advance((n as usize).min(buffers.left));
-                let wants_all = flags & (MSG_WAITALL | MSG_PEEK) == MSG_WAITALL;
-                let goes_on = was_late && n > 0 && wants_all && !ends_at_mark(c, v, flags);
+                if !saw_more {
+                    buffers.advance((n as usize).min(buffers.left));
+                }
+                let goes_on = was_late
+                    && n > 0
+                    && buffers.done < target(c, buffers, flags)
+                    && !c.found_nonblocking()
+                    && !ends_at_mark(c, v, flags);
                 if buffers.left == 0 || (n as usize) < asked && !goes_on {
+                    return Some(Ok(()));
+                }
+                if peeks && goes_on && !peek.waits(c, v, buffers, flags, end) {
                     return Some(Ok(()));
                 }
             }
@@ -373,6 +386,15 @@ fn by_own(c: &Conn, buffers: &mut Buffers<'_>, own: Own<'_>) -> Option<Result<()
     }
     buffers.advance((n.max(0) as usize).min(buffers.left));
     Some(Ok(()))
+}
+
+/// How much it waits for.
+fn target(c: &Conn, buffers: &Buffers<'_>, flags: i32) -> usize {
+    let all = buffers.left + buffers.done;
+    match flags & MSG_WAITALL {
+        0 => all.min(c.record().low_water.load(Ordering::Relaxed) as usize),
+        _ => all,
+    }
 }
 
 /// Has a receive that has got something, and wants more, come to the mark? It ends there, though it was to wait for all.

@@ -279,8 +279,10 @@ fn attempt(
                 let rest = buffers.rest(&mut room);
                 let asked = length(rest);
                 let limit = r.send_timeout.load(Ordering::Relaxed);
-                // The kernel knows nothing of a part that went by the ring, and would begin anew after a handler with SA_RESTART.
-                let goes_on = patient && has_sent(buffers) && !process::is_confined();
+                // The kernel knows nothing of a part that went by the ring, and would begin anew after a handler with SA_RESTART; nor of what
+                // was so when the call began, before O_NONBLOCK was set or another time limit.
+                let is_elsewhere = has_sent(buffers) || r.has(NONBLOCK) || limit != began_with;
+                let goes_on = patient && is_elsewhere && !process::is_confined();
                 let sent = if patient && limit == began_with && !goes_on {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);

@@ -193,6 +193,17 @@ fn once(
         if pipe.error != 0 {
             break Err(pipe.error);
         }
+        // O_NONBLOCK was set after the call began: its own would not wait.
+        let is_late = || {
+            !at_once
+                && c.record().has(NONBLOCK)
+                && !c.found_nonblocking()
+                && !process::is_confined()
+        };
+        let step = match step {
+            Step::Kernel if pipe.done == 0 && is_late() => by_shadow(c, &mut pipe),
+            step => step,
+        };
         match step {
             Step::Data(_) if pipe.left > 0 && !pipe.full => continue,
             Step::Data(_) | Step::Eof => break Ok(()),
@@ -233,6 +244,19 @@ fn once(
         Ok(()) => Ok(pipe.done),
         Err(e) => partial(pipe.done, e),
     })
+}
+
+/// What the kernel has right now.
+fn by_shadow(c: &Conn, pipe: &mut Pipe) -> Step {
+    let Some(shadow) = c.shadow() else {
+        return Step::Error(EBADF);
+    };
+    match pipe.take_kernel(shadow.fd(), 0, usize::MAX) {
+        Ok(0) => Step::Eof,
+        Ok(n) => Step::Data(n),
+        Err(EAGAIN) => Step::Again,
+        Err(e) => Step::Error(e),
+    }
 }
 
 /// How long a wait lasts in which a signal may be missed, in nanoseconds.

@@ -49,7 +49,9 @@ OP(fwrite) { /* slot, bytes, size of each */
 }
 OP(fread) {
     STREAM(f);
-    input(a);
+    /* Of nothing it does nothing. */
+    if (a[1] > 0)
+        input(a);
     long size = a[2] > 0 ? a[2] : 1;
     char *b = empty(a[1] * size);
     long r = fread(b, size, a[1], f);

@@ -11,7 +11,7 @@ use crate::conn::Conn;
 use crate::pins::Sleep;
 use crate::recv::step::step;
 use crate::recv::wait::sleep;
-use crate::segment::View;
+use crate::segment::{PIN, Tx, View};
 use crate::{guard, look, switch};
 
 /// What a receive that only peeks knows from one look to the next.
@@ -96,7 +96,9 @@ fn wait_for_more(
     if look::events(c) != 0 {
         return Ok(false);
     }
-    let by_kernel = v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0;
+    let d = v.inn();
+    let is_pinned = Tx(d.send.tx.load(Ordering::Relaxed)).has(PIN);
+    let by_kernel = is_pinned || d.receive.re.load(Ordering::Relaxed) & 1 == 0;
     let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
     let bound = [end, again].into_iter().flatten().min();
     let has_more = || switch::arrival_edge(v) != before;
