@@ -207,6 +207,9 @@ fn attempt(
                     return Some(Ok(()));
                 }
                 if peeks {
+                    if pinned.is_none() {
+                        began_with = r.receive_timeout.load(Ordering::Relaxed);
+                    }
                     if !pin(c, v, looks, pinned, &mut end) {
                         return Some(Err(EBADF));
                     }
@@ -255,21 +258,21 @@ fn attempt(
             }
             Step::Kernel => {
                 // By the shadow's own number: the program's may be gone by now.
+                let is_first = pinned.is_none();
+                if is_first {
+                    began_with = r.receive_timeout.load(Ordering::Relaxed);
+                }
                 if !pin(c, v, looks, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                // The kernel's call would wait as long as the time limit says by now.
-                let other = waited && r.receive_timeout.load(Ordering::Relaxed) != began_with;
-                // Nor would it count what came before towards SO_RCVLOWAT.
+                // The kernel's own would wait as long as the time limit says by now, from now on, and not count what came before
+                // towards SO_RCVLOWAT.
                 let few = buffers.done > 0 && !peeks && flags & MSG_WAITALL == 0;
-                if few && process::is_confined() {
+                let limit = r.receive_timeout.load(Ordering::Relaxed);
+                let another = limit != began_with || end.is_some() && !nothing;
+                let aside = few || !is_first && another;
+                if aside && process::is_confined() {
                     return by_own(c, buffers, own);
-                }
-                if other && look::poll(c.fd(), libc::POLLIN | libc::POLLRDHUP) == 0 {
-                    match wait(c, v, end) {
-                        Ok(()) => continue,
-                        Err(e) => return Some(Err(e)),
-                    }
                 }
                 let mut room = [EMPTY; ROOM];
                 let rest = if buffers.done == 0 {
@@ -280,9 +283,9 @@ fn attempt(
                 let asked = length(rest);
                 sleeps::end();
                 // O_NONBLOCK was set after the call began.
-                let is_late = || !at_once && (few || r.has(NONBLOCK));
+                let is_late = || !at_once && (aside || r.has(NONBLOCK));
                 let was_late = is_late();
-                let n = match few {
+                let n = match aside {
                     true => kernel_call(c.fd(), rest, flags | MSG_DONTWAIT),
                     false => own(c.fd(), rest),
                 };
@@ -296,6 +299,7 @@ fn attempt(
                     }
                     match wait(c, v, end) {
                         Ok(()) => continue,
+                        Err(_) if nothing => return Some(Ok(())),
                         Err(e) => {
                             peek.count(buffers);
                             return Some(Err(e));
@@ -346,7 +350,7 @@ fn attempt(
                     return Some(Err(EAGAIN));
                 }
                 c.see_blocking(unseen::IN);
-                if !waited {
+                if pinned.is_none() {
                     began_with = r.receive_timeout.load(Ordering::Relaxed);
                 }
                 if !pin(c, v, looks, pinned, &mut end) {

@@ -171,8 +171,8 @@ fn once(
         own: None,
     };
     let at_once = c.record().has(NONBLOCK);
-    // Of the first wait for the connection.
-    let mut end = None;
+    // Of the first wait for the connection, and the time limit then.
+    let mut end: Option<(Option<u64>, u64)> = None;
     let result = loop {
         // The pipe comes first, as in the kernel: where nobody reads it, or it has no room, it does not matter what has come.
         let room = look::poll(to, libc::POLLOUT);
@@ -193,12 +193,12 @@ fn once(
         if pipe.error != 0 {
             break Err(pipe.error);
         }
-        // O_NONBLOCK was set after the call began: its own would not wait.
+        // Its own would wait as long as O_NONBLOCK and the time limit say by now.
         let is_late = || {
-            !at_once
-                && c.record().has(NONBLOCK)
-                && !c.found_nonblocking()
-                && !process::is_confined()
+            let limit = c.record().receive_timeout.load(Ordering::Relaxed);
+            let is_another = |(end, began_with)| Option::is_some(&end) || began_with != limit;
+            let waits = !at_once && !c.found_nonblocking() && !process::is_confined();
+            waits && (c.record().has(NONBLOCK) || end.is_some_and(is_another))
         };
         let step = match step {
             Step::Kernel if pipe.done == 0 && is_late() => by_shadow(c, &mut pipe),
@@ -233,8 +233,11 @@ fn once(
         } else if !recv::hold(c, &v, looks, pinned) {
             break Err(EBADF);
         } else {
-            let limit = || recv::deadline(c.record().receive_timeout.load(Ordering::Relaxed));
-            recv::wait(c, &v, *end.get_or_insert_with(limit))
+            let (end, _) = *end.get_or_insert_with(|| {
+                let limit = c.record().receive_timeout.load(Ordering::Relaxed);
+                (recv::deadline(limit), limit)
+            });
+            recv::wait(c, &v, end)
         };
         if let Err(e) = waited {
             break Err(e);
