@@ -575,4 +575,32 @@ static void beside_client(int fd) {
     }
 }
 
-CASES(CASE(beside), CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))
+/* What a send is refused for is nothing new to the other end: a set of which that has told its end already has told all. */
+static void refused_server(int fd) {
+    together();
+    int inner = set_with(fd, EPOLLIN | EPOLLOUT), outer = set_with(inner, EPOLLIN | EPOLLET);
+    struct epoll_event e;
+    for (int i = 0; i < 4; i++) {
+        say_result("outer", epoll_wait(outer, &e, 1, 0));
+        say_result("inner", epoll_wait(inner, &e, 1, 0));
+        struct pollfd p = {outer, POLLIN, 0};
+        say("poll %d", poll(&p, 1, 20));
+        together();
+        together();
+    }
+    tell_peer();
+}
+static void refused_client(int fd) {
+    shutdown(fd, SHUT_RDWR);
+    together();
+    struct iovec v = {"x", 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    for (int i = 0; i < 4; i++) {
+        await_peer(), tell_peer();
+        say_result("send", i == 0 ? send(fd, "x", 1, MSG_NOSIGNAL) : i == 1 ? sendmsg(fd, &m, MSG_NOSIGNAL | MSG_OOB) : send(fd, "x", i == 2, MSG_NOSIGNAL | MSG_ZEROCOPY));
+        await_peer(), tell_peer();
+    }
+    await_peer();
+}
+
+CASES(CASE(refused), CASE(beside), CASE(looked_at), CASE(by_other_number), CASE(closed_here), CASE(crowd), CASE(by_child), CASE(by_parent), CASE(left_apart), CASE(while_asleep), CASE(drained), CASE(levels), CASE(edges), CASE(first), CASE(once), CASE(asleep))

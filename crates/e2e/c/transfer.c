@@ -85,6 +85,69 @@ static void peek_all_client(int fd) {
     tell_peer();
 }
 
+/* What is unread came by the kernel, then by shared memory, then by the kernel again. */
+static void peek_paths_server(int fd) {
+    static char buf[1000];
+    struct iovec all[300];
+    for (int first = 1; first <= 51; first += 50) {
+        int at = first == 1 ? 0 : 350;
+        await_bytes(fd, 50);
+        recv_noise(fd, at, 50);
+        together();
+        await_bytes(fd, 300);
+        say_result("peek", recv(fd, buf, 1000, MSG_PEEK | MSG_DONTWAIT));
+        check(buf, at + 50, 300);
+        memset(buf, 7, sizeof buf);
+        say_result("a part", recv(fd, buf, 270, MSG_PEEK));
+        check(buf, at + 50, 270);
+        say("no more: %d", buf[270] == 7);
+        say_result("length", recv(fd, NULL, 1000, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT));
+        say_result("all", recv(fd, buf, 290, MSG_PEEK | MSG_WAITALL));
+        check(buf, at + 50, 290);
+        memset(buf, 7, sizeof buf);
+        all[0] = (struct iovec){buf, first};
+        for (int i = 1; i < 300; i++)
+            all[i] = (struct iovec){buf + first + (i - 1) * 2, 2};
+        struct msghdr m = {.msg_iov = all, .msg_iovlen = 300};
+        say_result("many buffers", recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT));
+        check(buf, at + 50, 300);
+        m.msg_iovlen = 30;
+        say_result("fewer", recvmsg(fd, &m, MSG_PEEK | MSG_WAITALL));
+        recv_noise(fd, at + 50, 300);
+        together();
+    }
+    tell_peer();
+    say_result("all, later", recv(fd, buf, 150, MSG_PEEK | MSG_WAITALL));
+    check(buf, 700, 150);
+    recv_noise(fd, 700, 150);
+    tell_peer();
+}
+/* By the kernel, since that copies nothing. */
+static void send_by_kernel(int fd, uint64_t at, size_t n) {
+    char buf[200];
+    fill(buf, at, n);
+    must(send(fd, buf, n, MSG_ZEROCOPY));
+}
+static void peek_paths_client(int fd) {
+    for (int at = 0; at < 700; at += 350) {
+        send_by_kernel(fd, at, 50);
+        together();
+        send_by_kernel(fd, at + 50, 100);
+        send_noise(fd, at + 150, 100);
+        send_by_kernel(fd, at + 250, 100);
+        together();
+    }
+    await_peer();
+    usleep(20000);
+    send_noise(fd, 700, 50);
+    usleep(20000);
+    /* Refused, with nothing sent. */
+    say_result("bad", send(fd, NULL, 50, MSG_ZEROCOPY));
+    usleep(20000);
+    send_by_kernel(fd, 750, 100);
+    await_peer();
+}
+
 static void trunc_server(int fd) {
     char buf[300];
     together();
@@ -454,5 +517,5 @@ static void messages_client(int fd) {
     shutdown(fd, SHUT_WR);
 }
 
-CASES(CASE(messages), CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
+CASES(CASE(messages), CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(peek_paths), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
       CASE(counts), CASE(vectors), CASE(file), CASE(urgent), CASE(pieces), CASE(empty))

@@ -35,10 +35,10 @@ macro_rules! cases {
 
 cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, rdhup_edge, two_sets, nested, dup, dup_stays, fork_set, stall, stall_level,
     short_read, pwait2, beside, beside_room, moved);
-cases!(epoll_sets: beside, looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
+cases!(epoll_sets: refused, beside, looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
-cases!(transfer: messages, peek, waitall, peek_all, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
+cases!(transfer: messages, peek, waitall, peek_all, peek_paths, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
 cases!(ends: half, both_halves, read_half, read_half_by_child, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);

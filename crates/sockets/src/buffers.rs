@@ -1,5 +1,7 @@
 //! Scattered buffers of a call, and how far it has got in them.
 
+use core::ops::Range;
+
 use libc::{iovec, msghdr};
 
 /// Memory that the program gave us; as in the kernel's own calls, wrong pointers are the program's fault.
@@ -117,7 +119,38 @@ impl<'a> Buffers<'a> {
         }
         &room[..n]
     }
+
+    /// Is that less than asked for, since there are more buffers than room for them?
+    #[inline]
+    pub fn is_cut(&self, limit: usize) -> bool {
+        self.iov.len() > ROOM && (self.skip != 0 || limit < self.left)
+    }
+
+    /// The bytes `first` of all buffers, and `then` behind them, for one call of the kernel's; as many as that takes.
+    #[cold]
+    pub fn parts(&self, first: Range<usize>, then: Range<usize>) -> Vec<iovec> {
+        let mut parts = Vec::new();
+        let mut begin = 0usize;
+        for one in self.whole {
+            let end = begin.saturating_add(one.iov_len);
+            for range in [&first, &then] {
+                let (from, to) = (range.start.max(begin), range.end.min(end));
+                if from < to && parts.len() < MOST_PARTS && parts.try_reserve(1).is_ok() {
+                    let at = (one.iov_base as *mut u8).wrapping_add(from - begin);
+                    parts.push(iovec {
+                        iov_base: at.cast(),
+                        iov_len: to - from,
+                    });
+                }
+            }
+            begin = end;
+        }
+        parts
+    }
 }
+
+/// Buffers that a call of the kernel's takes (readv(2)).
+const MOST_PARTS: usize = libc::UIO_MAXIOV as usize;
 
 /// Buffers that one kernel call takes when the first of them is partly done.
 pub const ROOM: usize = 16;

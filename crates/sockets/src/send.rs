@@ -416,6 +416,10 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
 /// The urgent byte is not read in line, so kernel bytes can't be counted to an N any more.
 #[cold]
 fn begin_urgent(c: &Conn, v: &View<'_>) {
+    if c.record().has(SHUT_WR) {
+        // It is refused, and moves nothing.
+        return;
+    }
     if c.record().has(URGENT) && switch::is_ring_unread(v) {
         // To the kernel the one before may be the next to be read, which another one replaces.
         counters::note(Reason::UrgentAhead);

@@ -17,7 +17,7 @@ use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys;
 
 use crate::conn::{Conn, Role};
-use crate::record::{self, OUT_STAYS};
+use crate::record::{self, OUT_STAYS, SHUT_WR};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
 use crate::tcp_counts;
 
@@ -97,8 +97,11 @@ pub fn unswitch(v: &View<'_>) {
     if done {
         counters::add(Counter::Unswitches, 1);
         wake_own_writers(v);
-        // Kernel bytes wake a sleeping reader, but none may follow for long: let it see the epoch.
-        ring_reader(v);
+        // Kernel bytes wake a sleeping reader, but none may follow for long: let it see the epoch. Where this end has shut its sending
+        // none follow at all, and the reader has been told: a set that holds its by edges would take a ring for an arrival.
+        if !v.record.has(SHUT_WR) {
+            ring_reader(v);
+        }
     }
 }
 

@@ -98,7 +98,8 @@ fn wait_for_more(
     }
     let d = v.inn();
     let is_pinned = Tx(d.send.tx.load(Ordering::Relaxed)).has(PIN);
-    let by_kernel = is_pinned || d.receive.re.load(Ordering::Relaxed) & 1 == 0;
+    let is_elsewhere = is_pinned || switch::behind(v);
+    let by_kernel = is_elsewhere || d.receive.re.load(Ordering::Relaxed) & 1 == 0;
     let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
     let bound = [end, again].into_iter().flatten().min();
     let has_more = || switch::arrival_edge(v) != before;

@@ -19,6 +19,16 @@ pub trait Sink {
     ) -> Result<usize, Corrupt>;
     /// Takes at most `limit` bytes out of the shadow `fd`; does not wait.
     fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32>;
+    /// Looks at what the shadow `fd` has behind its next `known` bytes, behind which `between` bytes of the ring were seen.
+    fn peek_behind(
+        &mut self,
+        _fd: i32,
+        _flags: i32,
+        _known: usize,
+        _between: usize,
+    ) -> Result<usize, i32> {
+        Ok(0)
+    }
     /// Has it no room, though it wants more?
     fn is_full(&self) -> bool {
         false
@@ -44,6 +54,27 @@ impl Sink for Buffers<'_> {
     #[inline(always)]
     fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32> {
         kernel_recv(fd, self, flags, limit)
+    }
+
+    #[cold]
+    fn peek_behind(
+        &mut self,
+        fd: i32,
+        flags: i32,
+        known: usize,
+        between: usize,
+    ) -> Result<usize, i32> {
+        // The kernel gives what it has from the beginning: what is known of it comes to where it stands already.
+        let end = self.done.saturating_sub(between);
+        let parts = self.parts(
+            end.saturating_sub(known)..end,
+            self.done..self.done + self.left,
+        );
+        // SAFETY: buffers of the program.
+        let n = unsafe { sys::recvmsg(fd, &mut message(&parts), flags)? };
+        let more = n.saturating_sub(known).min(self.left);
+        self.advance(more);
+        Ok(more)
     }
 }
 
@@ -104,7 +135,15 @@ fn kernel_recv(fd: i32, buffers: &mut Buffers<'_>, flags: i32, limit: usize) -> 
     let mut total = 0;
     loop {
         let mut room = [EMPTY; ROOM];
-        let rest = buffers.part(&mut room, limit - total);
+        let all;
+        let rest = if flags & MSG_PEEK != 0 && buffers.is_cut(limit) {
+            // It can't go on where it has got to.
+            let end = buffers.done + limit.min(buffers.left);
+            all = buffers.parts(buffers.done..end, end..end);
+            &all[..]
+        } else {
+            buffers.part(&mut room, limit - total)
+        };
         let asked = length(rest);
         // SAFETY: buffers of the program, as far as they are not done.
         let n = match unsafe { sys::recvmsg(fd, &mut message(rest), flags) } {

@@ -5,7 +5,7 @@ use headwater_channel::ring::Corrupt;
 use headwater_host::counters::{self, Counter, Reason};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::{process, sys};
-use libc::{EAGAIN, EBADF, ECONNRESET, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec};
+use libc::{EAGAIN, EBADF, ECONNRESET, EFAULT, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, iovec};
 
 use crate::buffers::Buffers;
 use crate::conn::Conn;
@@ -280,7 +280,10 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
             Step::Data(got) => {
                 if flags & MSG_PEEK != 0 && got as u64 == limit && buffers.left() > 0 {
                     let end = (ahead == 2).then(|| d.send.mat.load(Ordering::Acquire));
-                    buffers.take_ring(&ring, flags, end)?;
+                    let between = buffers.take_ring(&ring, flags, end)?;
+                    if end.is_some() && buffers.left() > 0 {
+                        peek_behind(c, buffers, flags, got, between);
+                    }
                 }
                 Step::Data(got)
             }
@@ -320,6 +323,18 @@ fn peek_on<S: Sink>(
         c.record().error.store(e, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// A peek has seen the `known` bytes of the kernel's stretch and the ring's stretch behind it: what the kernel has follows that.
+#[cold]
+fn peek_behind<S: Sink>(c: &Conn, buffers: &mut S, flags: i32, known: usize, between: usize) {
+    let Some(shadow) = c.shadow() else { return };
+    let flags = flags & (MSG_PEEK | MSG_TRUNC) | MSG_DONTWAIT;
+    match buffers.peek_behind(shadow.fd(), flags, known, between) {
+        Ok(_) | Err(EAGAIN | EFAULT) => {}
+        // Looking takes it out of the shadow.
+        Err(e) => c.record().error.store(e, Ordering::Relaxed),
+    }
 }
 
 /// A kernel read of at most `limit` bytes, counted.
