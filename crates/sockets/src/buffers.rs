@@ -130,12 +130,17 @@ impl<'a> Buffers<'a> {
     #[cold]
     pub fn parts(&self, first: Range<usize>, then: Range<usize>) -> Vec<iovec> {
         let mut parts = Vec::new();
+        let most = self.whole.len().saturating_add(1).min(MOST_PARTS);
+        if parts.try_reserve_exact(most).is_err() {
+            return parts;
+        }
         let mut begin = 0usize;
         for one in self.whole {
             let end = begin.saturating_add(one.iov_len);
             for range in [&first, &then] {
                 let (from, to) = (range.start.max(begin), range.end.min(end));
-                if from < to && parts.len() < MOST_PARTS && parts.try_reserve(1).is_ok() {
+                // Within what is reserved: to make room is a place where it could panic.
+                if from < to && parts.len() < parts.capacity() {
                     let at = (one.iov_base as *mut u8).wrapping_add(from - begin);
                     parts.push(iovec {
                         iov_base: at.cast(),

@@ -135,14 +135,15 @@ fn kernel_recv(fd: i32, buffers: &mut Buffers<'_>, flags: i32, limit: usize) -> 
     let mut total = 0;
     loop {
         let mut room = [EMPTY; ROOM];
-        let all;
-        let rest = if flags & MSG_PEEK != 0 && buffers.is_cut(limit) {
+        let mut all = Vec::new();
+        if flags & MSG_PEEK != 0 && buffers.is_cut(limit) {
             // It can't go on where it has got to.
             let end = buffers.done + limit.min(buffers.left);
             all = buffers.parts(buffers.done..end, end..end);
-            &all[..]
-        } else {
-            buffers.part(&mut room, limit - total)
+        }
+        let rest = match all.is_empty() {
+            true => buffers.part(&mut room, limit - total),
+            false => &all[..],
         };
         let asked = length(rest);
         // SAFETY: buffers of the program, as far as they are not done.
