@@ -7,6 +7,7 @@
 
 mod edges;
 mod fdinfo;
+mod last;
 pub mod left;
 mod regs;
 mod set;

@@ -6,7 +6,7 @@ mod kernel;
 
 use libc::epoll_event;
 
-use super::edges::{ENDS, Last, OUT, is_socket};
+use super::last::{ENDS, Last, OUT, is_socket};
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::poll::{KERNEL_AFTER, KERNEL_SOON};
 use crate::sys;
