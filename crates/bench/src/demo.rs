@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
+use crate::ctrl_c;
+use crate::effort::Effort;
 use crate::experiment::{ACCELERATED, Cell, Site, TCP};
 use crate::experiments::{self, Works};
 use crate::failure::{Failure, Result};
@@ -13,7 +15,7 @@ use crate::measuring::{Pace, measure};
 use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::report::{ArmReport, CarriedReport, CellReport};
-use crate::runner::{Effort, End};
+use crate::runner::End;
 use crate::scratch::Scratch;
 use crate::select::Extent;
 use crate::table;
@@ -53,7 +55,7 @@ pub fn demo() -> ExitCode {
 }
 
 fn show() -> Result<()> {
-    interrupt::listen();
+    ctrl_c::listen();
     let scratch = Scratch::new("headwater-demo-")?;
     let site = Site::enter(scratch.path())?;
     site.tools.library()?;

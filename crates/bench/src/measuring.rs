@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::ctrl_c;
 use crate::disturbance::Watch;
+use crate::effort::Effort;
 use crate::experiment::{Cell, Job, Sample, Site};
 use crate::experiments::Works;
 use crate::failure::{Failure, Result};
@@ -10,7 +12,6 @@ use crate::interrupt;
 use crate::placement::Placement;
 use crate::process::{Running, bounds};
 use crate::progress::Progress;
-use crate::runner::Effort;
 use crate::syscalls::Counter;
 use crate::verdict::{Series, Syscalls};
 
@@ -52,7 +53,7 @@ pub fn measure(
         .collect();
     let busy = match placement.disturb(&site.tools, &site.machine.cpus) {
         Ok(busy) => busy,
-        Err(_) if interrupt::asked_soon() => return Ok(None),
+        Err(_) if ctrl_c::asked_soon() => return Ok(None),
         Err(failure) => {
             let words = failure.to_string();
             all.iter_mut()
@@ -145,7 +146,7 @@ impl Series {
         }
         match take(self) {
             Ok(sample) => Some(sample),
-            Err(_) if interrupt::asked_soon() => None,
+            Err(_) if ctrl_c::asked_soon() => None,
             Err(failure) => {
                 let final_one = matches!(failure, Failure::Missing(_));
                 self.note(&failure, if final_one { limit } else { 1 });

@@ -4,6 +4,7 @@
 
 mod chat;
 mod conclude;
+mod copies;
 mod cost;
 mod figures;
 mod messages;

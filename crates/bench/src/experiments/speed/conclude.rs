@@ -1,14 +1,11 @@
 //! What follows from all cells: tables in the document's manner, curves, the document's figures beside ours.
 
-mod copies;
 mod curves;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use copies::share as copies_share;
-
-use super::seeds;
+use super::{copies, seeds};
 use crate::conclusion::Conclusion;
 use crate::placement::Placement;
 use crate::report::CellReport;

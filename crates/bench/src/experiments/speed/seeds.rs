@@ -1,7 +1,7 @@
 //! The document's figures beside ours. Its machine had four CPUs of 400 MHz, Solaris 8.
 
 use super::chat;
-use super::conclude::copies_share;
+use super::copies;
 use super::figures::{MANY, factor, latency, time_each};
 use super::messages::THREADED;
 use super::way::{COPY_ALONE, DOORBELL, HAND_OFF, SEMAPHORE, ZERO_COPY};
@@ -129,7 +129,7 @@ fn others(cells: &[CellReport]) -> Vec<Seed> {
         Some(format!("{}x", number(found.value)))
     };
     let thousand = base(cells, 1000);
-    let share = thousand.and_then(|cell| copies_share(cell, SEMAPHORE, 4.0));
+    let share = thousand.and_then(|cell| copies::share(cell, SEMAPHORE, 4.0));
     let percent = share.map(|share| format!("{} %", number(share * 100.0)));
     let threads = find(cells, &format!("threads5-{THREADED}"), Apart);
     let chat = find(cells, &chat::name(8, "epoll"), Apart);

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::ends::{self, End};
+use super::ends::{self, End, Seen, is_seen};
 use super::palette::Look;
 use super::scale::{Scale, Tick, neutral};
 use super::{Drawing, LINE, TEXT, WIDTH, colour, fill, legend, px, quartiles, shape, text, tip};
@@ -58,9 +58,6 @@ pub fn draw(plot: &Plot, looks: &[Look]) -> Option<Drawing> {
         height: frame.bottom + 2.0 * LINE + 8.0,
     })
 }
-
-/// A curve that has points to be seen, and its look.
-pub type Seen<'a> = (&'a Curve, Look);
 
 /// Where the axes are.
 struct Frame {
@@ -150,10 +147,6 @@ fn scales(plot: &Plot) -> Option<(Scale, Scale)> {
     // What was fitted is drawn as far as it stays near what was measured.
     let y = Scale::new(&plot.y, points().flat_map(ends).chain(neutral(&plot.y)))?;
     Some((x, y))
-}
-
-pub fn is_seen(x: &Scale, y: &Scale, point: &Point) -> bool {
-    x.place(point.x).is_some() && y.place(point.y).is_some()
 }
 
 fn draw_curve(plot: &Plot, curve: &Curve, look: Look, x: &Scale, y: &Scale) -> Markup {

@@ -2,10 +2,17 @@
 
 use maud::{Markup, html};
 
-use super::chart::{Seen, is_seen};
+use super::palette::Look;
 use super::scale::Scale;
 use super::{colour, px, text};
 use crate::findings::{Curve, Point};
+
+/// A curve that has points to be seen, and its look.
+pub type Seen<'a> = (&'a Curve, Look);
+
+pub fn is_seen(x: &Scale, y: &Scale, point: &Point) -> bool {
+    x.place(point.x).is_some() && y.place(point.y).is_some()
+}
 
 /// How far apart names stand.
 const LABEL: f64 = 15.0;

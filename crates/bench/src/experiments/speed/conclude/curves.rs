@@ -9,7 +9,7 @@ use super::tables::CALLS_TIMED;
 use crate::conclude::find;
 use crate::findings::{Curve, Plot, Point};
 use crate::report::{ArmReport, CellReport};
-use crate::{table, tables};
+use crate::tables;
 
 pub fn all(cells: &[CellReport]) -> Vec<Plot> {
     let threads = THREADS.map(|threads| (threads, format!("threads{threads}-{THREADED}")));
@@ -98,13 +98,4 @@ fn rate_at(x: usize, arm: &ArmReport) -> Option<Point> {
         1e9 / time.high?,
         1e9 / time.low?,
     ))
-}
-
-/// A size as people say it.
-pub fn bytes(size: f64) -> String {
-    match size {
-        size if size >= 1048576.0 => format!("{} MiB", table::number(size / 1048576.0)),
-        size if size >= 1024.0 => format!("{} KiB", table::number(size / 1024.0)),
-        size => format!("{size} bytes"),
-    }
 }

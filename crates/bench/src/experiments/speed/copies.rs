@@ -1,9 +1,8 @@
 //! How much of a message is copying, by its size, and from where on it is all that matters.
 
-use super::super::cost::WORK;
-use super::super::figures::{threshold, time_each};
-use super::super::way::{COPY_ALONE, SEMAPHORE, ZERO_COPY};
-use super::curves::bytes;
+use super::cost::WORK;
+use super::figures::{bytes, threshold, time_each};
+use super::way::{COPY_ALONE, SEMAPHORE, ZERO_COPY};
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
