@@ -493,10 +493,15 @@ static struct {
     int fd;
     ssize_t result;
     int error;
-    volatile int thread, returned;
+    volatile int thread, returned, apart_from;
 } waiting;
 static void *wait_anew(void *arg) {
+    cpu_set_t cpus;
     (void)arg;
+    /* Where there is another CPU than the other end's, it pays to look for what that does. */
+    must(sched_getaffinity(0, sizeof cpus, &cpus));
+    if (CPU_COUNT(&cpus) > 1)
+        CPU_CLR(waiting.apart_from, &cpus), must(sched_setaffinity(0, sizeof cpus, &cpus));
     waiting.thread = gettid();
     waiting.result = waiting.call->call(waiting.fd);
     waiting.error = errno;
@@ -504,7 +509,30 @@ static void *wait_anew(void *arg) {
     return NULL;
 }
 /* What becomes of the number meanwhile, or of the connection. */
-static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe", "non-blocking"};
+static int in_message;
+static const char *const becomes[] = {"closed", "closed, and known by another number", "another connection", "a pipe", "non-blocking",
+                                      "closed, and full for long", "closed, and under way in a message of a child",
+                                      "given a time limit, and so"};
+enum { FULL_FOR_LONG = 5, IN_MESSAGE, LIMITED };
+/* The call waits on for what the kernel has then. The message is never taken. */
+static void close_behind_a_message(int fd) {
+    int pair[2], go[2];
+    char c;
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    must(pipe(go));
+    int child = must(fork());
+    if (child == 0) {
+        assert(read(go[0], &c, 1) == 1);
+        pass_descriptor(pair[0], fd);
+        _exit(0);
+    }
+    must(close(fd));
+    assert(write(go[1], "", 1) == 1);
+    must(waitpid(child, NULL, 0));
+    usleep(20000);
+    close(pair[0]), close(go[0]), close(go[1]);
+    in_message = pair[1];
+}
 static void fill_to_the_last_crumb(int fd, int patience) {
     char piece[8192] = {0};
     nonblocking(fd, 1);
@@ -521,16 +549,30 @@ static void await_anew(void) {
         if (now() > stop)
             fail("it does not sleep");
 }
+/* Until the other end is gone. */
+static void *send_much(void *fd) {
+    static char much[4 << 20];
+    send(*(int *)fd, much, sizeof much, MSG_NOSIGNAL);
+    return NULL;
+}
 /* False: there was room after all, since full means full for a while. */
 static int begins_anew(const struct anew *call, int what, int patience, const struct sockaddr_in *at, int l) {
     int a, b, c, d, p[2], copy = -1, waited;
-    pthread_t t;
+    pthread_t t, beside = 0;
     warm_pair(at, l, &a, &b), warm_pair(at, l, &c, &d);
     must(pipe(p));
     if (call->sends)
-        small_buffers(a), small_buffers(b), fill_to_the_last_crumb(a, patience);
+        small_buffers(a), small_buffers(b);
+    /* Another call fills it, and the kernel after a while. */
+    if (what == FULL_FOR_LONG)
+        beside = start_sleeper(send_much, &a);
+    else if (call->sends)
+        fill_to_the_last_crumb(a, patience);
     else
         send_noise(d, 0, 30), assert(write(p[1], crumbs, 7) == 7);
+    if (!call->sends)
+        assert(recv(b, crumbs, CRUMB, MSG_DONTWAIT) == -1);
+    waiting.apart_from = sched_getcpu();
     waiting.call = call, waiting.fd = a, waiting.thread = waiting.returned = 0;
     assert(pthread_create(&t, NULL, wait_anew, NULL) == 0);
     await_anew();
@@ -541,7 +583,14 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     case 2: must(dup2(c, a)); break;
     case 3: must(dup2(p[!!call->sends], a)); break;
     case 4: nonblocking(a, 1); break;
+    case FULL_FOR_LONG: must(close(a)), usleep(300000); break;
+    case LIMITED: must(setsockopt(a, SOL_SOCKET, call->sends ? SO_SNDTIMEO : SO_RCVTIMEO, &(struct timeval){50, 0}, sizeof(struct timeval)));
     }
+    if (what >= IN_MESSAGE)
+        close_behind_a_message(a);
+    /* It does not look again and again. */
+    if (what >= FULL_FOR_LONG)
+        await_anew();
     /* What it is by now makes no difference to a call that nothing has begin anew. */
     usleep(2000);
     waited = !waiting.returned;
@@ -552,13 +601,17 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     if (!waiting.returned)
         fail("it waits on");
     pthread_join(t, NULL);
-    if (what >= 2)
+    if (what >= IN_MESSAGE)
+        close(in_message);
+    else if (what >= 2 && what != FULL_FOR_LONG)
         close(a);
     if (copy >= 0)
         close(copy);
     close(b), close(c), close(d), close(p[0]), close(p[1]);
+    if (what == FULL_FOR_LONG)
+        pthread_join(beside, NULL);
     /* What there is room for goes before the number is asked for again; only another connection or a pipe has some of its own. */
-    return waited && !((what < 2 || what == 4) && call->sends && waiting.result > 0);
+    return waited && !((what < 2 || what >= 4) && call->sends && waiting.result > 0);
 }
 static void anew_server(int fd) {
     struct sockaddr_in at;
@@ -569,7 +622,11 @@ static void anew_server(int fd) {
         for (size_t i = 0; i < sizeof anews / sizeof *anews; i++) {
             /* A writer who is full goes on by the kernel after a while; on a busy machine that comes first. */
             int tries = 0;
-            while (!begins_anew(&anews[i], what, tries < 3 ? 5 : 300, &at, l))
+            int is_first = anews[i].call == anew_write || anews[i].call == anew_sendmmsg;
+            /* What these await takes its time: of sends two will do. */
+            if (what >= FULL_FOR_LONG && anews[i].sends ? !is_first : what == FULL_FOR_LONG)
+                continue;
+            while (!begins_anew(&anews[i], what, what == FULL_FOR_LONG || tries < 3 ? 5 : 300, &at, l))
                 assert(++tries < 50);
             errno = waiting.error;
             say_result(anews[i].name, waiting.result);

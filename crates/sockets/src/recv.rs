@@ -144,7 +144,7 @@ fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
     let result = as_often_as_begun(c, fd, |looks, pinned| {
         let v = c.view(looks)?;
         v.publish_cpu();
-        attempt(c, &v, &mut buffers, flags, own, looks, pinned)
+        attempt(c, &v, &mut buffers, flags, (fd, own), looks, pinned)
     });
     match result {
         Some(Ok(())) => Some(Ok(buffers.done)),
@@ -163,7 +163,7 @@ fn attempt(
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
-    own: Own<'_>,
+    (fd, own): (i32, Own<'_>),
     looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Result<(), i32>> {
@@ -257,7 +257,6 @@ fn attempt(
                 return Some(Ok(()));
             }
             Step::Kernel => {
-                // By the shadow's own number: the program's may be gone by now.
                 let is_first = pinned.is_none();
                 if is_first {
                     began_with = r.receive_timeout.load(Ordering::Relaxed);
@@ -265,15 +264,17 @@ fn attempt(
                 if !pin(c, v, looks, pinned, &mut end) {
                     return Some(Err(EBADF));
                 }
-                // The kernel's own would wait as long as the time limit says by now, from now on, and not count what came before
-                // towards SO_RCVLOWAT.
+                // The kernel's own would wait as long as the time limit says by now, from now on, be begun anew on the number that it
+                // is made by, and not count what came before towards SO_RCVLOWAT.
                 let few = buffers.done > 0 && !peeks && flags & MSG_WAITALL == 0;
                 let limit = r.receive_timeout.load(Ordering::Relaxed);
-                let another = limit != began_with || end.is_some() && !nothing;
+                let another = limit != began_with || c.fd() != fd || end.is_some() && !nothing;
                 let aside = few || !is_first && another;
                 if aside && process::is_confined() {
                     return by_own(c, buffers, own);
                 }
+                // By the shadow's own number once it has waited: the program's may be gone by now.
+                let by = if is_first { fd } else { c.fd() };
                 let mut room = [EMPTY; ROOM];
                 let rest = if buffers.done == 0 {
                     buffers.whole()
@@ -287,7 +288,7 @@ fn attempt(
                 let was_late = is_late();
                 let n = match aside {
                     true => kernel_call(c.fd(), rest, flags | MSG_DONTWAIT),
-                    false => own(c.fd(), rest),
+                    false => own(by, rest),
                 };
                 let errno = next::errno();
                 if n < 0 && errno == EAGAIN && is_late() && !c.found_nonblocking() {

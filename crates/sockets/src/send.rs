@@ -228,7 +228,15 @@ fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
     let result = recv::as_often_as_begun(c, fd, |looks, pinned| {
         let v = c.view(looks)?;
         v.publish_cpu();
-        Some(attempt(c, &v, &mut buffers, flags, own, looks, pinned))
+        Some(attempt(
+            c,
+            &v,
+            &mut buffers,
+            flags,
+            (fd, own),
+            looks,
+            pinned,
+        ))
     });
     Some(match result? {
         Ok(()) => Ok(buffers.done),
@@ -245,7 +253,7 @@ fn attempt(
     v: &View<'static>,
     buffers: &mut Buffers<'_>,
     flags: i32,
-    own: Own<'_>,
+    (fd, own): (i32, Own<'_>),
     looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Result<(), i32> {
@@ -253,7 +261,7 @@ fn attempt(
     let mut end = None;
     // As the call begins, whatever is set meanwhile.
     let waits = flags & MSG_DONTWAIT == 0 && !r.has(NONBLOCK);
-    let mut began_with = 0;
+    let (mut began_with, mut has_waited) = (0, false);
     while buffers.left > 0 {
         let patient = waits && !c.found_nonblocking();
         // Written in place: to copy it as a whole would wait for its parts.
@@ -280,14 +288,17 @@ fn attempt(
                 let asked = length(rest);
                 let limit = r.send_timeout.load(Ordering::Relaxed);
                 // The kernel knows nothing of a part that went by the ring, and would begin anew after a handler with SA_RESTART; nor of what
-                // was so when the call began, before O_NONBLOCK was set or another time limit.
-                let is_elsewhere = has_sent(buffers) || r.has(NONBLOCK) || limit != began_with;
-                let goes_on = patient && is_elsewhere && !process::is_confined();
-                let sent = if patient && limit == began_with && !goes_on {
+                // was so when the call began, before O_NONBLOCK was set or another time limit. So it would on the shadow's own number,
+                // by which a call goes on that has waited: the program's may be gone by now.
+                let is_changed = r.has(NONBLOCK) || limit != began_with;
+                let is_elsewhere = has_sent(buffers) || is_changed || has_waited && c.fd() != fd;
+                let is_ours = patient && is_elsewhere && !process::is_confined();
+                let sent = if patient && !is_ours {
                     // The pin keeps the shadow; signals must reach a call that may block.
                     drop(shadow);
                     sleeps::end();
-                    let sent = match own(c.fd(), rest) {
+                    let by = if has_waited { c.fd() } else { fd };
+                    let sent = match own(by, rest) {
                         n if n < 0 => Err(next::errno()),
                         n => Ok(n as usize),
                     };
@@ -302,11 +313,14 @@ fn attempt(
                 if sent == Err(EAGAIN) || sent.is_ok_and(|n| n < asked) {
                     c.note_full();
                 }
-                let is_elsewhere = goes_on || r.has(NONBLOCK) || limit != began_with;
-                if patient && sent == Err(EAGAIN) && is_elsewhere {
-                    // Not in the kernel: it was set after the call began, or another time limit, or a part is sent.
+                if patient && sent == Err(EAGAIN) && (is_ours || r.has(NONBLOCK)) {
+                    // Not in the kernel's call, or O_NONBLOCK was set after the call began.
                     ended_by_any(buffers);
-                    recv::sleep(c, v, libc::POLLOUT, end, &c.writing)?;
+                    let has_moved = || Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+                    switch::sleep(c, v, Sleep::Writing, has_moved, || {
+                        recv::sleep(c, v, libc::POLLOUT, end, &c.writing)
+                    })?;
+                    has_waited = true;
                     continue;
                 }
                 let n = sent?;
@@ -314,7 +328,7 @@ fn attempt(
                 counters::add(Counter::KernelMsgsTx, 1);
                 buffers.advance(n);
                 // The kernel is full, or a signal or a time limit cut a blocked call short.
-                if n < asked && !goes_on {
+                if n < asked && !is_ours {
                     break;
                 }
             }
@@ -329,6 +343,7 @@ fn attempt(
                 c.see_blocking(unseen::OUT);
                 ended_by_any(buffers);
                 wait(c, v, buffers.left, end)?;
+                has_waited = true;
             }
         }
     }

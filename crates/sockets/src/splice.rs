@@ -207,8 +207,13 @@ fn once(
         match step {
             Step::Data(_) if pipe.left > 0 && !pipe.full => continue,
             Step::Data(_) | Step::Eof => break Ok(()),
-            Step::Kernel if pipe.done == 0 => return None,
-            Step::Kernel => break Ok(()),
+            Step::Kernel if pipe.done > 0 => break Ok(()),
+            Step::Kernel if pinned.is_none() || process::is_confined() => return None,
+            // What has waited goes on with that connection, whatever the number is by now.
+            Step::Kernel => match pipe.take_kernel(c.fd(), 0, n) {
+                Err(EAGAIN) => {}
+                other => break other.map(drop),
+            },
             Step::Error(e) => {
                 if pipe.done > 0 {
                     c.record().error.store(e, Ordering::Relaxed);

@@ -87,8 +87,8 @@ const GATHER: u32 = 16;
 
 /// Waits until there may be something: spin, then arm, look again, sleep.
 pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
-    // Only a ring can be watched by spinning.
-    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 {
+    // Only a ring can be watched by spinning, and no reader that the kernel serves sees what its peer has shut or closed.
+    if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 && !switch::is_pinned(v.inn()) {
         let peer = &v.peer().cpu;
         let look = &v.peer().look;
         let seen = c.look_seen.load(Ordering::Relaxed);
