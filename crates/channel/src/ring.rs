@@ -515,6 +515,17 @@ impl<'a> Ring<'a> {
         self.take_until(len, end, |_, _, _| {})
     }
 
+    /// Takes all that is there away, uncounted: it comes by another way.
+    pub fn give_up_unread(&self) -> Result<(), Corrupt> {
+        let r = &self.state.reader;
+        let counts = [&r.bytes, &r.messages].map(|count| (count, count.load(Ordering::Relaxed)));
+        self.skip_until(usize::MAX, None)?;
+        for (count, before) in counts {
+            count.store(before, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Takes up to `len` bytes across frames; `use_part` sees each frame, how much came before and how much of it is taken.
     #[inline(always)]
     fn take_until(

@@ -187,8 +187,9 @@ fn attempt(
     let peeks = flags & MSG_PEEK != 0;
     let mut peek = Peek::default();
     loop {
-        if peeks {
-            peek.looks(v, buffers);
+        let wants_more = || flags & MSG_WAITALL != 0 || r.low_water.load(Ordering::Relaxed) > 1;
+        if peeks && !at_once && wants_more() {
+            peek.looks(c, v, buffers);
         }
         // Written in place: to copy it as a whole would wait for its parts.
         let mut came_to = Step::Again;

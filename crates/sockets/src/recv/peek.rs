@@ -12,7 +12,7 @@ use crate::pins::Sleep;
 use crate::recv::step::step;
 use crate::recv::wait::sleep;
 use crate::segment::{PIN, Tx, View};
-use crate::{guard, look, switch};
+use crate::{guard, look, switch, tcp_counts};
 
 /// What a receive that only peeks knows from one look to the next.
 #[derive(Default)]
@@ -21,18 +21,45 @@ pub(super) struct Peek {
     pub(super) seen: usize,
     /// What had arrived before the last look, and what had been taken before the first.
     arrived: (u64, u64),
-    taken: u64,
+    taken: Option<Taken>,
     /// Others have taken some of it meanwhile: it goes on behind what it has seen with what is there now.
     pub(super) others_took: bool,
 }
 
-impl Peek {
-    /// A look begins.
-    pub(super) fn looks(&mut self, v: &View<'_>, buffers: &Buffers<'_>) {
-        if buffers.done == 0 {
-            self.taken = taken_so_far(v);
+/// Bytes that were taken out of what comes to this end: as those say who have the library, and by the ring and as the kernel says,
+/// which knows of all.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    told: u64,
+    known: Option<u64>,
+}
+
+impl Taken {
+    fn so_far(c: &Conn, v: &View<'_>) -> Taken {
+        let by_kernel = v.inn().receive.krecv.load(Ordering::Acquire);
+        let by_ring = v.in_ring().consumed().0;
+        let counts = tcp_counts::counts(c.fd(), v.end == 0);
+        Taken {
+            told: by_kernel.wrapping_add(by_ring),
+            known: counts.ok().map(|by| by.read.wrapping_add(by_ring)),
         }
-        self.arrived = arrived(v);
+    }
+
+    fn is_more_than(self, before: Taken) -> bool {
+        match (self.known, before.known) {
+            (Some(now), Some(before)) => now != before,
+            _ => self.told != before.told,
+        }
+    }
+}
+
+impl Peek {
+    /// A look begins, behind which the call may wait for more.
+    pub(super) fn looks(&mut self, c: &Conn, v: &View<'_>, buffers: &Buffers<'_>) {
+        if buffers.done == 0 {
+            self.taken = Some(Taken::so_far(c, v));
+        }
+        self.arrived = arrived(c, v);
     }
 
     /// Wants more than it has seen, and waits until there may be. False: that is all.
@@ -47,7 +74,8 @@ impl Peek {
         signal::let_any_end();
         loop {
             let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
-            self.others_took |= taken_so_far(v) != self.taken;
+            let took = |before| Taken::so_far(c, v).is_more_than(before);
+            self.others_took |= self.taken.is_some_and(took);
             if !more && self.others_took {
                 // Whatever wakes it, it looks once more.
                 let _ = guard(c, || step(c, v, buffers, flags));
@@ -55,7 +83,7 @@ impl Peek {
             if !more {
                 return false;
             }
-            if !self.others_took || arrived(v) != self.arrived {
+            if !self.others_took || arrived(c, v) != self.arrived {
                 break;
             }
         }
@@ -71,16 +99,11 @@ impl Peek {
     }
 }
 
-/// Changes with every arrival; what comes by the kernel counts once its sender says so.
-fn arrived(v: &View<'_>) -> (u64, u64) {
-    let by_kernel = v.inn().send.ksent.load(Ordering::Acquire);
+/// Changes with every arrival. What comes by the kernel counts as the kernel says: not each sender tells of it.
+fn arrived(c: &Conn, v: &View<'_>) -> (u64, u64) {
+    let told = || v.inn().send.ksent.load(Ordering::Acquire);
+    let by_kernel = tcp_counts::received(c.fd()).unwrap_or_else(told);
     (switch::arrival_edge(v), by_kernel)
-}
-
-/// Bytes that this end has taken.
-fn taken_so_far(v: &View<'_>) -> u64 {
-    let by_kernel = v.inn().receive.krecv.load(Ordering::Acquire);
-    by_kernel.wrapping_add(v.in_ring().consumed().0)
 }
 
 /// How long a peek that wants all leaves what the kernel has unlooked at: nothing tells of more beside what is unread.

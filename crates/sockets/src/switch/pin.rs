@@ -211,7 +211,7 @@ pub fn follow_withdrawn(v: &View<'_>) -> bool {
     }
     let epoch = w.epoch() as u64;
     if d.receive.re.load(Ordering::Relaxed) != epoch {
-        if v.in_ring().skip_until(usize::MAX, None).is_err() {
+        if v.in_ring().give_up_unread().is_err() {
             return false;
         }
         d.receive.re.store(epoch, Ordering::Release);
