@@ -387,5 +387,94 @@ static void defaults_client(int fd) {
     recv_noise(fd, 0, 100);
 }
 
+/* A signal that the mask of a wait keeps away, while that is woken for nothing: it comes when the call is over, and ends nothing. */
+static volatile int masked_began, masked_thread, handled_in_wait;
+static int masked_ep, masked_fd, masked_pipe[2];
+static void in_wait(int n) {
+    (void)n;
+    handled_in_wait = masked_began;
+}
+static long masked_ppoll(const sigset_t *mask) {
+    struct pollfd p[2] = {{masked_fd, POLLPRI, 0}, {masked_pipe[0], POLLIN, 0}};
+    return ppoll(p, 2, NULL, mask);
+}
+static long masked_pselect(const sigset_t *mask) {
+    fd_set in, urgent;
+    FD_ZERO(&in);
+    FD_ZERO(&urgent);
+    FD_SET(masked_pipe[0], &in);
+    FD_SET(masked_fd, &urgent);
+    return pselect((masked_fd > masked_pipe[0] ? masked_fd : masked_pipe[0]) + 1, &in, NULL, &urgent, NULL, mask);
+}
+static long masked_epoll(const sigset_t *mask) {
+    struct epoll_event e[2];
+    return epoll_pwait(masked_ep, e, 2, -1, mask);
+}
+static long masked_epoll2(const sigset_t *mask) {
+    struct epoll_event e[2];
+    return epoll_pwait2(masked_ep, e, 2, NULL, mask);
+}
+static const struct masked {
+    const char *name;
+    int is_set, is_late;
+    long (*call)(const sigset_t *mask);
+} masks[] = {{"ppoll", 0, 0, masked_ppoll},
+             {"pselect", 0, 0, masked_pselect},
+             {"epoll_pwait", 1, 0, masked_epoll},
+             {"epoll_pwait2", 1, 0, masked_epoll2},
+             {"epoll_pwait, which gets the connection", 1, 1, masked_epoll}};
+static void *wait_masked(void *which) {
+    const struct masked *m = which;
+    sigset_t mask;
+    sigemptyset(&mask), sigaddset(&mask, SIGUSR1);
+    masked_thread = gettid();
+    masked_began = 1;
+    long r = m->call(&mask);
+    masked_began = 0;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    say("%s: %ld, blocked then: %d", m->name, r, sigismember(&mask, SIGUSR1));
+    return NULL;
+}
+static void masked_server(int fd) {
+    struct epoll_event urgent = {EPOLLPRI, {.u64 = 1}}, piped = {EPOLLIN, {.u64 = 2}};
+    char c;
+    masked_fd = fd;
+    handle(SIGUSR1, in_wait, 0);
+    must(pipe(masked_pipe));
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        pthread_t t;
+        masked_ep = must(epoll_create1(0));
+        must(epoll_ctl(masked_ep, EPOLL_CTL_ADD, masked_pipe[0], &piped));
+        if (!masks[i].is_late)
+            must(epoll_ctl(masked_ep, EPOLL_CTL_ADD, fd, &urgent));
+        masked_thread = handled_in_wait = 0;
+        assert(pthread_create(&t, NULL, wait_masked, (void *)&masks[i]) == 0);
+        await_sleep(&masked_thread);
+        assert(pthread_kill(t, SIGUSR1) == 0);
+        if (masks[i].is_late)
+            must(epoll_ctl(masked_ep, EPOLL_CTL_ADD, fd, &urgent));
+        /* Data, which it does not wait for. */
+        for (int n = 0; n < 3; n++) {
+            tell_peer();
+            recv_noise(fd, 0, 10);
+            await_sleep(&masked_thread);
+        }
+        say("handled in the wait: %d", handled_in_wait);
+        assert(write(masked_pipe[1], "", 1) == 1);
+        pthread_join(t, NULL);
+        say("handled at its end: %d", handled_in_wait);
+        assert(read(masked_pipe[0], &c, 1) == 1);
+        close(masked_ep);
+    }
+    tell_peer();
+}
+static void masked_client(int fd) {
+    for (size_t n = 0; n < 3 * sizeof masks / sizeof *masks; n++) {
+        await_peer();
+        send_noise(fd, 0, 10);
+    }
+    await_peer();
+}
+
 CASES(CASE(storm), CASE(sigio), CASE(handlers), CASE(resethand), CASE(nodefer), CASE(wrong_pointer), CASE(wrong_structure),
-      CASE(defaults))
+      CASE(defaults), CASE(masked))

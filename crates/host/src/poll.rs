@@ -136,10 +136,13 @@ pub unsafe fn poll(
     mask: *const sigset_t,
 ) -> Result<i32, Confined> {
     // SAFETY: the caller says that it is null or valid.
-    poll_noting(fds, timeout, unsafe { mask.as_ref() }, &mut false)
+    let told = poll_noting(fds, timeout, unsafe { mask.as_ref() }, &mut false);
+    sleeps::end();
+    told
 }
 
-/// As [`poll`]; `late` says whether a number that is told to be closed may have been closed only since it began.
+/// As [`poll`], in a call that ends its sleeps itself; `late` says whether a number that is told to be closed may have been closed only
+/// since it began.
 pub(crate) fn poll_noting(
     fds: &mut [pollfd],
     timeout: Option<u64>,
@@ -147,9 +150,7 @@ pub(crate) fn poll_noting(
     late: &mut bool,
 ) -> Result<i32, Confined> {
     signal::begin_wait_for_any();
-    let told = wait_unless(fds, timeout, mask, only_sockets, late);
-    sleeps::end();
-    told
+    wait_unless(fds, timeout, mask, only_sockets, late)
 }
 
 /// As [`poll`], within a call that has begun its wait itself: EINTR by a handler that does not end that one means to look again.
@@ -172,21 +173,32 @@ fn wait_unless(
     kernels: impl Fn(&[pollfd]) -> bool,
     late: &mut bool,
 ) -> Result<i32, Confined> {
-    let (mut until, vain) = (None, Vain::default());
+    let ready = look(fds);
+    if ready > 0 {
+        return Ok(ready + look_kernel_if_due(fds));
+    }
+    if timeout == Some(0) {
+        return Ok(match (look_kernel(fds), mask) {
+            // A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
+            (0, Some(mask)) => kernel_poll(&mut [], Some(0), Some(mask)),
+            (more, _) => more,
+        });
+    }
+    // Nobody waits for what this takes.
+    let deadline = timeout.map(|t| sys::now().saturating_add(t));
+    signal::under(mask, || wait_until(fds, deadline, mask, kernels, late))
+}
+
+/// The rest of it, in which it sleeps.
+fn wait_until(
+    fds: &mut [pollfd],
+    deadline: Option<u64>,
+    mask: Option<&sigset_t>,
+    kernels: impl Fn(&[pollfd]) -> bool,
+    late: &mut bool,
+) -> Result<i32, Confined> {
+    let vain = Vain::default();
     loop {
-        let ready = look(fds);
-        if ready > 0 {
-            return Ok(ready + look_kernel_if_due(fds));
-        }
-        if timeout == Some(0) {
-            return Ok(match (look_kernel(fds), mask) {
-                // A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
-                (0, Some(mask)) => kernel_poll(&mut [], Some(0), Some(mask)),
-                (more, _) => more,
-            });
-        }
-        // Nobody waits for what this takes.
-        let deadline = *until.get_or_insert_with(|| timeout.map(|t| sys::now().saturating_add(t)));
         if spin(fds) == Outcome::Ready {
             if signal::interrupted() {
                 next::set_errno(libc::EINTR);
@@ -218,6 +230,10 @@ fn wait_unless(
             } else {
                 0
             });
+        }
+        let ready = look(fds);
+        if ready > 0 {
+            return Ok(ready + look_kernel_if_due(fds));
         }
     }
 }

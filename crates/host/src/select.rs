@@ -12,7 +12,7 @@ use libc::{c_ulong, fd_set, pollfd, sigset_t};
 
 use crate::poll::{self, Confined, EMPTY, SMALL, with_room};
 use crate::sync::{AtomicI32, Ordering};
-use crate::{next, process, sys, table};
+use crate::{next, process, signal, sleeps, sys, table};
 
 /// What the kernel's table has room for at least; below that no bit is left out.
 const FIRST_TABLE: i32 = 64;
@@ -217,7 +217,10 @@ fn select_with(
         n += 1;
     }
     let list = &mut list[..n];
-    let bits = match wait(list, timeout, mask)? {
+    let sleeps_with = mask.filter(|_| timeout != Some(0));
+    let told = signal::under(sleeps_with, || wait(list, timeout, mask));
+    sleeps::end();
+    let bits = match told? {
         Ok(bits) => bits,
         Err(errno) => {
             next::set_errno(errno);

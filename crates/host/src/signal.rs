@@ -9,6 +9,7 @@
 
 mod defaults;
 mod kernels;
+mod masks;
 mod waits;
 
 use std::cell::Cell;
@@ -20,6 +21,7 @@ use syscalls::{Sysno, syscall};
 pub use defaults::{guard_copies, prepare, stop_watching, watch_ends};
 use defaults::{is_guarded, is_watched, last_words, recovered};
 use kernels::Kernels;
+pub use masks::under;
 use waits::Aside;
 pub use waits::{
     Wake, begin_nap, begin_wait, begin_wait_for_any, begins_anew, end_nap, goes_on, going_on,

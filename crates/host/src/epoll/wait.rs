@@ -37,15 +37,37 @@ impl Set {
     ) -> Result<i32, Confined> {
         self.see_wait();
         let timeout = within.ns;
-        if self.concerned.load(Ordering::SeqCst) == 0
-            && let Some(n) = self.wait_plain(out, within, mask)
-        {
+        let is_plain = self.concerned.load(Ordering::SeqCst) == 0;
+        if !is_plain && let Some(n) = self.begin(out, timeout) {
             return Ok(n);
         }
+        let sleeps_with = mask.filter(|_| timeout != Some(0));
+        signal::under(sleeps_with, || self.wait_on(out, within, mask, is_plain))
+    }
+
+    /// A look before the first sleep: what it ends with, if it does.
+    fn begin(&self, out: &mut [epoll_event], timeout: Option<u64>) -> Option<i32> {
         signal::begin_wait_for_any();
         let n = self.look(out, timeout == Some(0));
-        if n > 0 || timeout == Some(0) {
-            return Ok(self.leave(n));
+        (n > 0 || timeout == Some(0)).then(|| self.leave(n))
+    }
+
+    /// The rest of it, in which it sleeps.
+    fn wait_on(
+        &self,
+        out: &mut [epoll_event],
+        within: Timeout,
+        mask: Option<&sigset_t>,
+        is_plain: bool,
+    ) -> Result<i32, Confined> {
+        let timeout = within.ns;
+        if is_plain {
+            if let Some(n) = self.wait_plain(out, within, mask) {
+                return Ok(n);
+            }
+            if let Some(n) = self.begin(out, timeout) {
+                return Ok(n);
+            }
         }
         // Nobody waits for what this takes.
         let deadline = timeout.map(|t| sys::now().saturating_add(t));

@@ -1,0 +1,47 @@
+//! The mask of a wait, as ppoll(2) and its like take one.
+
+use syscalls::{Sysno, syscall};
+
+use super::unblock;
+use super::waits::begin_wait_for_any;
+use crate::sync::{Ordering, compiler_fence};
+use crate::{next, process, sys};
+
+/// Runs `wait`, a call that sleeps with `mask` any number of times. The kernel has the mask in force from the call's beginning to its end:
+/// what it keeps away comes behind the last sleep, not between two.
+#[inline]
+pub fn under<T>(mask: Option<&libc::sigset_t>, wait: impl FnOnce() -> T) -> T {
+    let kept = match mask.map_or(0, sys::signals) {
+        0 => 0,
+        _ if process::is_confined() => 0,
+        kept => block(kept),
+    };
+    let done = wait();
+    if kept != 0 {
+        // A handler runs now, and may change it.
+        let errno = next::errno();
+        unblock(kept);
+        next::set_errno(errno);
+    }
+    done
+}
+
+/// Blocks these; those of them that were not blocked before.
+#[cold]
+fn block(signals: u64) -> u64 {
+    let mut before = u64::MAX;
+    // SAFETY: sets of the kernel's size.
+    let _ = unsafe {
+        syscall!(
+            Sysno::rt_sigprocmask,
+            libc::SIG_BLOCK,
+            &raw const signals,
+            &raw mut before,
+            8
+        )
+    };
+    compiler_fence(Ordering::SeqCst);
+    // Those that came before have interrupted nothing.
+    begin_wait_for_any();
+    signals & !before
+}
