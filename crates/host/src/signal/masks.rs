@@ -2,10 +2,9 @@
 
 use syscalls::{Sysno, syscall};
 
-use super::unblock;
 use super::waits::begin_wait_for_any;
 use crate::sync::{Ordering, compiler_fence};
-use crate::{next, process, sys};
+use crate::{next, postponed, process, sys};
 
 /// Runs `wait`, a call that sleeps with `mask` any number of times. The kernel has the mask in force from the call's beginning to its end:
 /// what it keeps away comes behind the last sleep, not between two.
@@ -20,7 +19,7 @@ pub fn under<T>(mask: Option<&libc::sigset_t>, wait: impl FnOnce() -> T) -> T {
     if kept != 0 {
         // A handler runs now, and may change it.
         let errno = next::errno();
-        unblock(kept);
+        postponed::unblock(kept);
         next::set_errno(errno);
     }
     done
