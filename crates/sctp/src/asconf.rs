@@ -11,8 +11,8 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use crate::event::Outcome;
+use crate::path::PATHS;
 use crate::serial::Tsn;
-use crate::timer::PATHS;
 use crate::wire::{Cause, Param, ParamBuilder, Params, kind, must_report, must_stop};
 
 /// Most bytes of an ASCONF that we send: it has to fit any packet, beside an AUTH.

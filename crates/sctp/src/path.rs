@@ -9,6 +9,9 @@ use crate::pmtu::Pmtu;
 use crate::rto::Rto;
 use crate::time::Time;
 
+/// Most paths of an association: more addresses than that are not used.
+pub const PATHS: usize = 16;
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PathId(pub u8);
 
@@ -72,7 +75,7 @@ impl Paths {
     pub fn add(&mut self, path: Path) -> Option<PathId> {
         let place = match self.places.iter().position(Option::is_none) {
             Some(place) => place,
-            None if self.places.len() < crate::timer::PATHS => {
+            None if self.places.len() < PATHS => {
                 self.places.push(None);
                 self.places.len() - 1
             }

@@ -3,9 +3,6 @@
 use crate::path::PathId;
 use crate::time::Time;
 
-/// Most paths of an association: more addresses than that are not used.
-pub const PATHS: usize = 16;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// T1-init: an INIT is on its way.

@@ -103,7 +103,7 @@ impl<'a> Offer<'a> {
 
     fn add(&mut self, addr: IpAddr) {
         let usable = !addr.is_unspecified() && !addr.is_multicast() && !is_broadcast(addr);
-        if usable && self.addresses.len() < crate::timer::PATHS && !self.addresses.contains(&addr) {
+        if usable && self.addresses.len() < crate::path::PATHS && !self.addresses.contains(&addr) {
             self.addresses.push(addr);
         }
     }

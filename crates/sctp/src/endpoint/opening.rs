@@ -208,7 +208,7 @@ impl Endpoint {
         };
         let mut peer = offer.addresses.clone();
         peer.retain(|a| *a != arrived.from);
-        peer.truncate(crate::timer::PATHS - 1);
+        peer.truncate(crate::path::PATHS - 1);
         let features = offer.agree(&config);
         let preserved = Duration::from_millis(u64::from(offer.preservative)).min(MOST_PRESERVED);
         let cookie = Cookie {

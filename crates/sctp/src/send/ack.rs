@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use super::outstanding::{Chunk, State, difference, normalize};
 use super::{Acked, MOST_TAKEN_BACK, SackError, Sender};
-use crate::path::{PathId, Paths};
+use crate::path::{PATHS, PathId, Paths};
 use crate::serial::Tsn;
 use crate::time::Time;
-use crate::timer::{PATHS, Timer, Timers};
+use crate::timer::{Timer, Timers};
 use crate::wire::Sack;
 
 /// Missing reports until a chunk is fast retransmitted.

@@ -3,8 +3,7 @@
 use super::Sender;
 use super::outstanding::State;
 use super::store::NONE;
-use crate::path::Paths;
-use crate::timer::PATHS;
+use crate::path::{PATHS, Paths};
 
 /// Checks after each step of a debug build look at no more chunks than these.
 const MOST_CHECKED: usize = 512;
