@@ -14,10 +14,10 @@ pub mod chunk;
 pub mod param;
 pub mod tlv;
 
-pub use build::{DataHead, InitHead, PacketBuilder};
-pub use cause::{Cause, CauseBuilder, CauseOwned, Causes, abort_chunk};
+pub use build::{InitHead, PacketBuilder, abort_chunk};
+pub use cause::{Cause, CauseBuilder, CauseOwned, Causes};
 pub use chunk::kind;
-pub use chunk::{Auth, Chunk, Chunks, Data, Forward, Init, InitFault, Sack, Skipped};
+pub use chunk::{Auth, Chunk, Chunks, Data, DataHead, Forward, Init, InitFault, Sack, Skipped};
 pub use param::{Param, ParamBuilder, Params};
 pub use param::{report as must_report, stop as must_stop};
 pub use tlv::{List, Malformed};

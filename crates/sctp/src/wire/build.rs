@@ -1,37 +1,13 @@
 //! Writing packets.
 
 use super::HEADER;
-use super::cause::CauseBuilder;
-use super::chunk::{BEGIN, END, IMMEDIATE, REFLECTED, Skipped, UNORDERED, kind};
+use super::cause::{CauseBuilder, CauseOwned};
+use super::chunk::{BEGIN, DataHead, END, IMMEDIATE, REFLECTED, Skipped, UNORDERED, kind};
 use super::param::{self, ParamBuilder};
 use super::tlv::Writer;
 use crate::auth::{Hmac, Key};
 use crate::checksum::crc32c;
-use crate::serial::{Mid, Ssn, Tsn};
-
-/// A DATA or I-DATA chunk without its payload; fields as in [`super::Data`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DataHead {
-    pub tsn: Tsn,
-    pub stream: u16,
-    pub ssn: Ssn,
-    pub mid: Mid,
-    pub fsn: u32,
-    pub ppid: u32,
-    pub begin: bool,
-    pub end: bool,
-    pub unordered: bool,
-    pub immediate: bool,
-    pub interleaved: bool,
-}
-
-impl DataHead {
-    /// Bytes of the chunk in front of its payload.
-    #[inline]
-    pub const fn len(interleaved: bool) -> usize {
-        if interleaved { 20 } else { 16 }
-    }
-}
+use crate::serial::Tsn;
 
 /// The fixed part of INIT and INIT ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -323,4 +299,16 @@ impl<'b> PacketBuilder<'b> {
 
 const fn reflected(tcb_missing: bool) -> u8 {
     if tcb_missing { REFLECTED } else { 0 }
+}
+
+/// A whole ABORT chunk with these causes.
+pub fn abort_chunk(causes: &[CauseOwned]) -> Vec<u8> {
+    let mut chunk = vec![kind::ABORT, 0, 0, 0];
+    let mut builder = CauseBuilder::new(&mut chunk);
+    causes.iter().for_each(|cause| {
+        builder.put(&cause.get());
+    });
+    let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
+    chunk[2..4].copy_from_slice(&len.to_be_bytes());
+    chunk
 }

@@ -1,6 +1,5 @@
 //! Error causes of ABORT, ERROR and the ASCONF error indication (RFC 9260 section 3.3.10, RFC 4895, RFC 5061), read and written.
 
-use super::chunk::kind;
 use super::tlv::{List, Malformed, Tlv, Tlvs, Writer};
 use crate::serial::Tsn;
 
@@ -234,18 +233,6 @@ impl<'o> CauseBuilder<'o> {
         }
         self
     }
-}
-
-/// A whole ABORT chunk with these causes.
-pub fn abort_chunk(causes: &[CauseOwned]) -> Vec<u8> {
-    let mut chunk = vec![kind::ABORT, 0, 0, 0];
-    let mut builder = CauseBuilder::new(&mut chunk);
-    causes.iter().for_each(|cause| {
-        builder.put(&cause.get());
-    });
-    let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
-    chunk[2..4].copy_from_slice(&len.to_be_bytes());
-    chunk
 }
 
 fn exactly<const N: usize>(value: &[u8]) -> Result<[u8; N], Malformed> {

@@ -1,9 +1,9 @@
 //! Chunks, read (RFC 9260 section 3.3; RFC 3758, 4820, 4895, 5061, 6525, 8260).
 
+use super::HEADER;
 use super::cause::Causes;
 use super::param::{Param, Params};
 use super::tlv::{Malformed, Tlv, Tlvs};
-use super::{DataHead, HEADER};
 use crate::serial::{Mid, Ssn, Tsn};
 
 /// Chunk types.
@@ -113,6 +113,30 @@ pub struct Data<'a> {
     pub interleaved: bool,
     /// May be empty: the receiver answers with the cause "no user data".
     pub payload: &'a [u8],
+}
+
+/// A DATA or I-DATA chunk without its payload; fields as in [`Data`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DataHead {
+    pub tsn: Tsn,
+    pub stream: u16,
+    pub ssn: Ssn,
+    pub mid: Mid,
+    pub fsn: u32,
+    pub ppid: u32,
+    pub begin: bool,
+    pub end: bool,
+    pub unordered: bool,
+    pub immediate: bool,
+    pub interleaved: bool,
+}
+
+impl DataHead {
+    /// Bytes of the chunk in front of its payload.
+    #[inline]
+    pub const fn len(interleaved: bool) -> usize {
+        if interleaved { 20 } else { 16 }
+    }
 }
 
 /// INIT or INIT ACK.
