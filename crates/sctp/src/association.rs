@@ -4,14 +4,14 @@
 //!   opening    the handshake, from both sides        input    what chunks do
 //!   output     packets, and what goes into them      clock    what timers do
 //!   routes     which path; heartbeats, failover      closing  shutdown, abort, the end
-//!   changes    resets of streams, addresses          features what both sides can do
+//!   changes    resets of streams, addresses          offer    what the sides offer each other
 //! ```
 
 mod changes;
 mod clock;
 mod closing;
-mod features;
 mod input;
+mod offer;
 mod opening;
 mod output;
 mod routes;
@@ -25,15 +25,14 @@ use std::hash::Hasher;
 pub use changes::ChangeRefused;
 pub(crate) use changes::keys;
 pub(crate) use closing::LastPacket;
-pub use features::Features;
-pub(crate) use features::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
+pub(crate) use offer::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
 pub(crate) use opening::SetUp;
 
 use crate::asconf::Asconf;
 use crate::auth::Auth;
 use crate::config::AssocConfig;
-use crate::endpoint::AssocId;
 use crate::event::Event;
+use crate::features::Features;
 use crate::path::{Path, PathId, PathState, Paths};
 use crate::recv::{Received, Receiver};
 use crate::reset::Reset;
@@ -42,6 +41,13 @@ use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::CauseOwned;
+
+/// Names an association of an endpoint; never used twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct AssocId {
+    pub(crate) place: u32,
+    pub(crate) generation: u32,
+}
 
 /// Events that nobody has taken: beyond that some are dropped, and the endpoint takes no more for the time being.
 pub(crate) const MOST_EVENTS: usize = 256;

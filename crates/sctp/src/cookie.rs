@@ -10,8 +10,8 @@ use rand_core::{RngCore, SeedableRng};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use crate::association::Features;
 use crate::auth::Vectors;
+use crate::features::Features;
 use crate::serial::Tsn;
 use crate::time::Time;
 

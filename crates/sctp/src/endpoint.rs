@@ -16,54 +16,23 @@ use std::collections::{BTreeSet, VecDeque};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
+pub use crate::association::AssocId;
+pub use crate::packet::{Arrived, Transmit};
 pub use answers::out_of_the_blue;
 use table::Table;
 
 use crate::asconf::Change;
-use crate::association::{Association, Features, LastPacket, MOST_EVENTS, SendError, SetUp};
+use crate::association::{Association, LastPacket, MOST_EVENTS, SendError, SetUp};
 use crate::auth::{Hmac, Vectors};
 use crate::config::{AssocConfig, Config};
 use crate::event::Event;
+use crate::features::Features;
 use crate::recv::Received;
 use crate::send::Outgoing;
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::wire::chunk::kind;
 use crate::wire::{Chunk, Packet};
-
-/// Names an association of an endpoint; never used twice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct AssocId {
-    place: u32,
-    generation: u32,
-}
-
-/// A packet that has come.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
-    pub from: IpAddr,
-    pub to: IpAddr,
-    /// The UDP port that it came from, if it was encapsulated.
-    pub encap: Option<u16>,
-    pub packet: &'a [u8],
-}
-
-/// Packets to be sent, just appended to a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transmit {
-    /// `None`: whichever address leads there.
-    pub from: Option<IpAddr>,
-    pub to: IpAddr,
-    pub encap: Option<u16>,
-    /// Bytes of each packet but the last, which may be shorter.
-    pub segment: usize,
-    /// Bytes of all of them.
-    pub len: usize,
-    /// It may be too long for the path, and must not be cut up on its way.
-    pub probe: bool,
-    /// It is too long for the path, which was wider when its data was cut: IP has to fragment it, whatever it does with others.
-    pub fragment: bool,
-}
 
 /// Whom to connect to.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@
 //!   send   sched   messages out: queues, fragments, retransmission        congestion   windows
 //!   recv           messages in: TSNs, reassembly, delivery                reset  asconf  pmtu   extensions
 //!   wire           packets and chunks as bytes    auth  cookie  checksum    serial  time  timer   numbers
+//!   config  features  event  packet   what goes in and out: settings, what both sides can do, news, packets with their addresses
 //! ```
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,8 @@ pub mod congestion;
 pub mod cookie;
 pub mod endpoint;
 pub mod event;
+pub mod features;
+pub mod packet;
 pub mod path;
 pub mod pmtu;
 pub mod recv;

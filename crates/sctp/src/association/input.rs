@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use super::{Association, Control, State};
 use crate::auth::AuthError;
-use crate::endpoint::Arrived;
 use crate::event::{Down, Event};
+use crate::packet::Arrived;
 use crate::path::{PathId, PathState};
 use crate::recv::{DataError, Placed, SackWanted};
 use crate::serial::Tsn;

@@ -4,13 +4,13 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::features::{self, Features, Offer, OfferError};
-use super::{Association, Control, State, Stats};
+use super::offer::{self, Offer, OfferError};
+use super::{AssocId, Association, Control, State, Stats};
 use crate::asconf::Asconf;
 use crate::auth::{Auth, Vectors};
 use crate::config::AssocConfig;
-use crate::endpoint::AssocId;
 use crate::event::{Down, Event};
+use crate::features::Features;
 use crate::path::{Path, PathId, PathState, Paths};
 use crate::recv::{ReceiveConfig, Receiver};
 use crate::reset::Reset;
@@ -264,7 +264,7 @@ impl Association {
                 if opening.preservative > 0 {
                     params.put(&Param::CookiePreservative(opening.preservative));
                 }
-                features::describe(params, config, local, to, opening.vectors.as_ref());
+                offer::describe(params, config, local, to, opening.vectors.as_ref());
             });
             true
         } else {

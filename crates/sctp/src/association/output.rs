@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use super::opening::put_error;
 use super::{Association, Control, State};
 use crate::auth::Key;
-use crate::endpoint::Transmit;
+use crate::packet::Transmit;
 use crate::path::{PathId, PathState};
 use crate::recv::SackWanted;
 use crate::time::Time;
