@@ -6,7 +6,7 @@ use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::choice::{is_any, plain};
-use headwater_sctp_stack::environment;
+use headwater_sctp_stack::here;
 use headwater_sctp_stack::names;
 
 use super::opening::{MOST_REQUESTS, refused};
@@ -73,7 +73,7 @@ impl Core {
         if wanted.port != 0 && wanted.port != local.port {
             return Err(libc::EINVAL);
         }
-        if !wanted.hosts.iter().all(|&host| environment::is_here(host)) {
+        if !wanted.hosts.iter().all(|&host| here::is_here(host)) {
             return Err(libc::EADDRNOTAVAIL);
         }
         let known = |host: &IpAddr| local.hosts.contains(host) || local.hosts.is_empty();

@@ -11,8 +11,8 @@ use headwater_providers::loopback::{Owned, Space};
 use headwater_sctp::event::Down;
 use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::choice::{self, plain};
-use headwater_sctp_stack::environment;
 use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::here;
 use headwater_sctp_stack::names;
 use headwater_sctp_stack::port::{Port, Via, until};
 use headwater_sctp_stack::sink::Sink;
@@ -315,7 +315,7 @@ impl Core {
         if self.local.is_some() {
             return Err(libc::EINVAL);
         }
-        let fits = |&host: &IpAddr| !is_for_many(host) && environment::is_here(host);
+        let fits = |&host: &IpAddr| !is_for_many(host) && here::is_here(host);
         if !wanted.hosts.iter().all(fits) {
             return Err(libc::EADDRNOTAVAIL);
         }

@@ -1,12 +1,10 @@
 //! What the environment says about links: HEADWATER_SCTP_UDP_PORT, HEADWATER_SCTP_MTU, HEADWATER_SCTP_LINK (see [`choice`](super::choice));
 //! and about sockets: HEADWATER_SCTP_BYTE_STREAM.
 
-use core::net::IpAddr;
 use std::sync::OnceLock;
 
 use headwater_host::env;
 use headwater_host::log::{self, Level};
-use headwater_host::sys;
 
 use super::choice::{self, UDP_PORT};
 use super::link::Link;
@@ -103,14 +101,4 @@ fn quiet(why: Unusable) -> Level {
         Unusable::Kernel => Level::Info,
         _ => Level::Debug,
     }
-}
-
-/// Is it an address of this host's own? Peers there have the library, or UDP at least.
-pub fn is_here(to: IpAddr) -> bool {
-    is_own(to).unwrap_or(false)
-}
-
-/// As [`is_here`], where an answer is needed. EMFILE, ENFILE, ENOMEM, ENOBUFS.
-pub fn is_own(to: IpAddr) -> sys::Result<bool> {
-    Ok(to.is_loopback() || super::link::udp::is_own(to)?)
 }

@@ -8,7 +8,7 @@
 //!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
 //!   body, requests, values, option, addresses, names      its parts
 //!   sink                what associations have to tell a socket above    left   what a thread holds that may leave a wait by siglongjmp(3)
-//!   on_host             what associations within the host share       guarded, signal, clock, environment
+//!   on_host             what associations within the host share       guarded, signal, clock, here, environment
 //! ```
 
 mod association;
@@ -16,6 +16,7 @@ pub mod background;
 pub mod clock;
 pub mod environment;
 pub mod guarded;
+pub mod here;
 pub mod left;
 pub mod link;
 pub mod on_host;

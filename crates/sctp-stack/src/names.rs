@@ -14,7 +14,7 @@ use headwater_tpi::error::TADDRBUSY;
 
 use super::addresses::Addresses;
 use super::choice::plain;
-use super::environment;
+use super::here;
 
 /// Ports for who asks for none (RFC 6335, 6).
 const EPHEMERAL: core::ops::Range<u32> = 49152..65536;
@@ -135,7 +135,7 @@ pub struct Caller<'a> {
 /// here has it.
 pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link>> {
     let host = plain(host);
-    if !environment::is_own(host).map_err(Refusal::system)? {
+    if !here::is_own(host).map_err(Refusal::system)? {
         return Ok(None);
     }
     let family = if host.is_ipv4() { b'4' } else { b'6' };
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn other_hosts_are_not_local() {
-        assert!(environment::is_here("127.0.0.5".parse().unwrap()));
-        assert!(!environment::is_here("192.0.2.1".parse().unwrap()));
+        assert!(here::is_here("127.0.0.5".parse().unwrap()));
+        assert!(!here::is_here("192.0.2.1".parse().unwrap()));
     }
 }

@@ -14,6 +14,7 @@ use syscalls::{Sysno, syscall};
 use super::association::Association;
 use super::choice;
 use super::environment;
+use super::here;
 use super::served::{Entry, Inner, Served};
 use super::signal::Signal;
 use super::sink::{Attached, Sink};
@@ -61,7 +62,7 @@ impl Port {
         config: &AssocConfig,
         sink: Option<Arc<Sink>>,
     ) -> sys::Result<Port> {
-        if addresses.iter().any(|&a| !environment::is_here(a)) {
+        if addresses.iter().any(|&a| !here::is_here(a)) {
             return Err(libc::EADDRNOTAVAIL);
         }
         let stack = stack::current()?;
@@ -227,7 +228,7 @@ impl Port {
     /// One more local address, of this port and of those of its associations whose peers can be told. A port of all addresses has
     /// it already. EADDRNOTAVAIL, EBADF.
     pub fn add_address(&self, addr: IpAddr) -> sys::Result<()> {
-        if !environment::is_here(addr) {
+        if !here::is_here(addr) {
             return Err(libc::EADDRNOTAVAIL);
         }
         self.change_addresses(|engine| {
@@ -293,7 +294,7 @@ fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>
         Via::Auto => match choice::link_to(to) {
             choice::Link::Udp(port) => Via::Udp(port),
             choice::Link::Raw => Via::Raw,
-            choice::Link::Auto if raw && !environment::is_own(to)? => Via::Raw,
+            choice::Link::Auto if raw && !here::is_own(to)? => Via::Raw,
             choice::Link::Auto | choice::Link::Shm => Via::Udp(environment::udp_port()),
         },
         via => via,

@@ -26,7 +26,7 @@ use libc::iovec;
 use super::addresses::{self, Addresses};
 use super::body::Body;
 use super::choice;
-use super::environment;
+use super::here;
 use super::names;
 use super::net::{IN, Net, OUT};
 use super::option::message::Outgoing;
@@ -215,7 +215,7 @@ impl Provider for Sctp {
             Some(addr) => Addresses::read(addr)?,
             None => Addresses::any(self.v6, 0),
         };
-        if !wanted.hosts.iter().all(|&host| environment::is_here(host)) {
+        if !wanted.hosts.iter().all(|&host| here::is_here(host)) {
             return Err(Refusal::new(TNOADDR));
         }
         let qlen = qlen.min(MOST_OUTSTANDING);
@@ -539,7 +539,7 @@ impl Sctp {
             _ if hosts.contains(&host) => {}
             _ if self.waiting.is_some() => return Err(libc::EOPNOTSUPP),
             addresses::MOST => return Err(libc::ENOSPC),
-            _ if !environment::is_here(host) => return Err(libc::EADDRNOTAVAIL),
+            _ if !here::is_here(host) => return Err(libc::EADDRNOTAVAIL),
             _ => hosts.push(host),
         }
         Ok(())

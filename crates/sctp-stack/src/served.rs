@@ -15,6 +15,7 @@ use headwater_sctp::event::{Down, Event};
 
 use super::environment;
 use super::guarded::{Entered, Guarded};
+use super::here;
 use super::link::{Packet, Returned};
 use super::on_host::OnHost;
 use super::signal::Signal;
@@ -517,7 +518,7 @@ impl Inner {
                 continue;
             };
             let most = link.largest(addr).min(environment::largest_packet());
-            let here = environment::is_here(addr);
+            let here = here::is_here(addr);
             let mtu = if here && may_grow {
                 stack.on_host.packet(most.min(largest.max(before)))
             } else if may_grow {

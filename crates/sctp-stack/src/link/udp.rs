@@ -24,8 +24,8 @@ use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
 use super::{Link, Packet, Returned, Run, Trouble};
-use crate::environment;
 use crate::guarded::Guarded;
+use crate::here::is_here;
 use crate::registry::Registry;
 
 /// What one message carries at most: as the kernel takes it.
@@ -160,7 +160,7 @@ impl Udp {
         let nobody = matches!(failure.trouble, Some(icmp::Trouble::Port));
         nobody
             && failure.to.port() == self.port
-            && environment::is_here(failure.to.ip().to_canonical())
+            && is_here(failure.to.ip().to_canonical())
             && (self.holds_port() || matches!(self.take_over(), Ok(()) | Err(libc::EADDRINUSE)))
     }
 
@@ -577,30 +577,6 @@ fn prepare(fd: i32, v6: bool) -> sys::Result<()> {
 fn bind(fd: i32, v6: bool, port: u16) -> sys::Result<()> {
     let any = Address::any(v6).with_port(port);
     sys::bind(fd, &any)
-}
-
-/// Is it an address of this host's own? One can bind to those. Errors: it can't be told for want of something.
-pub fn is_own(to: IpAddr) -> sys::Result<bool> {
-    let family = if to.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let told = |errno| {
-        if is_lack(errno) {
-            Err(errno)
-        } else {
-            Ok(false)
-        }
-    };
-    let fd = match sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
-        Ok(fd) => fd,
-        Err(errno) => return told(errno),
-    };
-    let address = Address::of_ip(to, 0);
-    let bound = sys::bind(fd, &address);
-    let _ = sys::close(fd);
-    bound.map_or_else(told, |()| Ok(true))
 }
 
 /// What the kernel knows of the way there.
