@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use headwater_host::sys;
 use headwater_sctp::event::Down;
-use headwater_sctp_stack::port::until;
+use headwater_sctp_stack::clock::until;
 use libc::iovec;
 
 use super::waiting::For;

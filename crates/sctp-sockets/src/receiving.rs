@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers;
 use headwater_sctp::recv::Received;
-use headwater_sctp_stack::port::until;
+use headwater_sctp_stack::clock::until;
 use headwater_streams::head::wait::Want;
 use libc::iovec;
 

@@ -7,8 +7,8 @@ use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers::{self, Source};
 use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::choice::plain;
+use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::errno;
-use headwater_sctp_stack::port::until;
 use headwater_streams::head::wait::Want;
 use libc::iovec;
 

@@ -9,14 +9,13 @@ use headwater_host::sys;
 use headwater_host::worker::{self, Client};
 use headwater_sctp::Time;
 use headwater_sctp::association::{Association as Engine, SendError};
-use headwater_sctp::config::AssocConfig;
 use headwater_sctp::endpoint::{AssocId, Endpoint};
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
 use libc::iovec;
 
-use super::port::{Port, Via, until};
+use super::clock::until;
 use super::served::{Inner, Served};
 use super::signal::Signal;
 use super::sink::{Attached, Sink};
@@ -94,16 +93,6 @@ impl Association {
             signal,
             over: false,
         }
-    }
-
-    /// Begins an association from a port of its own, and returns at once. Errors: those of [`Port::bind`], [`Port::connect`].
-    pub fn connect(
-        addresses: &[IpAddr],
-        port: u16,
-        config: &AssocConfig,
-        via: Via,
-    ) -> sys::Result<Association> {
-        Port::bind(&[], 0, config)?.connect(addresses, port, config, via)
     }
 
     /// Waits until the association is there. ECONNREFUSED, ETIMEDOUT, ECONNABORTED, EINTR.

@@ -1,9 +1,17 @@
 //! The engine's time: CLOCK_MONOTONIC.
 
+use core::time::Duration;
+
 use headwater_host::sys;
 use headwater_sctp::Time;
 
 #[inline]
 pub fn now() -> Time {
     Time(sys::now())
+}
+
+/// The moment that is so far away; none: never.
+pub fn until(timeout: Option<Duration>) -> u64 {
+    let ns = timeout.and_then(|t| u64::try_from(t.as_nanos()).ok());
+    ns.map_or(u64::MAX, |ns| sys::now().saturating_add(ns))
 }

@@ -13,6 +13,7 @@ use syscalls::{Sysno, syscall};
 
 use super::association::Association;
 use super::choice;
+use super::clock::until;
 use super::environment;
 use super::here;
 use super::served::{Entry, Inner, Served};
@@ -287,6 +288,18 @@ impl Drop for Port {
     }
 }
 
+impl Association {
+    /// Begins an association from a port of its own, and returns at once. Errors: those of [`Port::bind`], [`Port::connect`].
+    pub fn connect(
+        addresses: &[IpAddr],
+        port: u16,
+        config: &AssocConfig,
+        via: Via,
+    ) -> sys::Result<Association> {
+        Port::bind(&[], 0, config)?.connect(addresses, port, config, via)
+    }
+}
+
 /// The peer's UDP port, if packets go there encapsulated.
 fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>> {
     let raw = stack.link(false).is_some_and(|raw| raw.reaches(to));
@@ -304,12 +317,6 @@ fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>
         _ if raw => Ok(None),
         _ => Err(libc::EPROTONOSUPPORT),
     }
-}
-
-/// The moment that is so far away; none: never.
-pub fn until(timeout: Option<Duration>) -> u64 {
-    let ns = timeout.and_then(|t| u64::try_from(t.as_nanos()).ok());
-    ns.map_or(u64::MAX, |ns| sys::now().saturating_add(ns))
 }
 
 fn random() -> sys::Result<[u8; 32]> {
