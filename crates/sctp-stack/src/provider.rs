@@ -35,6 +35,8 @@ use super::requests::{Accepted, Asking, Waiting};
 use super::shm::{Greeting, Shm};
 use super::values::Settings;
 
+mod negotiation;
+
 /// The most connection requests that a listener has outstanding.
 const MOST_OUTSTANDING: u32 = 128;
 

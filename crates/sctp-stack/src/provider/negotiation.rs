@@ -1,0 +1,99 @@
+//! The options of an endpoint, read and set: of its settings, and of the association that it has.
+
+use headwater_providers::options::{self, Kind, Known, Value};
+use headwater_tpi::option::XTI_GENERIC;
+
+use super::Sctp;
+use crate::option::orders::{self, Order};
+use crate::option::status::Status;
+use crate::option::*;
+
+impl options::Settings for Sctp {
+    fn value(&self, option: &Known) -> Value {
+        if option.level == XTI_GENERIC {
+            return self.settings.generic.value(option);
+        }
+        let status = || self.body.as_ref().map(|body| body.status());
+        let last = || self.body.as_ref().map(|body| body.last());
+        match option.name {
+            T_SCTP_STATUS => Value::Bytes(status().unwrap_or_default().to_bytes()),
+            T_SCTP_DISPOSITION => Value::Bytes(status().unwrap_or_default().disposition()),
+            T_SCTP_RCVINFO => Value::Bytes(last().unwrap_or_default().to_bytes()),
+            T_SCTP_SSN => Value::Number(last().unwrap_or_default().ssn.into()),
+            T_SCTP_TSN => Value::Number(last().unwrap_or_default().tsn.into()),
+            T_SCTP_AUTH_CHUNKS => Value::Bytes(
+                self.settings
+                    .chosen
+                    .association
+                    .authenticated_chunks
+                    .clone(),
+            ),
+            T_SCTP_OSTREAMS | T_SCTP_ISTREAMS if self.body.is_some() => {
+                let Status {
+                    ostreams, istreams, ..
+                } = status().unwrap_or_default();
+                let streams = if option.name == T_SCTP_OSTREAMS {
+                    ostreams
+                } else {
+                    istreams
+                };
+                Value::Number(streams.into())
+            }
+            name => match self.settings.number(name) {
+                Some(number) => Value::Number(number),
+                None => option.default_value(),
+            },
+        }
+    }
+
+    fn set(&mut self, option: &Known, value: Value) -> Result<Value, i32> {
+        if option.level == XTI_GENERIC {
+            return self.settings.set_generic(option, value);
+        }
+        match &value {
+            Value::Number(n) => self.set_number(option, *n)?,
+            Value::Bytes(bytes) if option.name == T_SCTP_AUTH_CHUNKS => {
+                self.settings.chosen.association.authenticated_chunks = bytes.clone();
+                self.settings.touched = true;
+                self.tell_parameters();
+            }
+            Value::Bytes(bytes) => {
+                if let Some(order) = orders::read(option.name, bytes)? {
+                    self.obey(order)?;
+                }
+            }
+            Value::Pair(..) => return Err(libc::EINVAL),
+        }
+        Ok(match option.kind {
+            Kind::Number(..) | Kind::Flag => Value::Number(match option.name {
+                T_SCTP_OSTREAMS | T_SCTP_ISTREAMS | T_SCTP_RESET_ASSOC => return Ok(value),
+                name => self.settings.number(name).unwrap_or(0),
+            }),
+            _ => value,
+        })
+    }
+}
+
+impl Sctp {
+    fn set_number(&mut self, option: &Known, n: i64) -> Result<(), i32> {
+        let streams = self.body.as_ref().map(|body| i64::from(body.streams()));
+        match option.name {
+            T_SCTP_SID if streams.is_some_and(|most| n >= most) => return Err(libc::EINVAL),
+            T_SCTP_RESET_ASSOC if n != 0 => return self.obey(Order::ResetAssociation),
+            T_SCTP_AUTH_ACTIVE => {
+                if n != i64::from(self.settings.chosen.association.active_key) {
+                    self.obey(Order::ActivateKey(n as u16))?;
+                }
+                self.settings.chosen.association.active_key = n as u16;
+            }
+            name => {
+                if !self.settings.set_outgoing(name, n) && self.settings.chosen.set_number(name, n)
+                {
+                    self.settings.touched = true;
+                    self.tell_parameters();
+                }
+            }
+        }
+        Ok(())
+    }
+}
