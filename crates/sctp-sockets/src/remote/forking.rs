@@ -6,20 +6,23 @@
 use std::sync::Arc;
 
 use headwater_host::hidden;
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_sctp_stack::guarded::Guarded;
 use headwater_streams::head::Head;
 
 use super::link::Link;
 use super::owner::{OWNER, Owner, id};
 use super::verbs::Remote;
-use super::{keeper, serving, wire};
+use super::{serving, wire};
 use crate::{Assoc, Body, Core, Socket, Style, face};
 
 /// Ways to those who own sockets of ours.
 pub static LINKS: Guarded<Vec<Arc<Link>>> = Guarded::new(Vec::new());
 /// Between the handlers of one fork; changed under the owner's lock.
 static FORKING: Guarded<Option<Forking>> = Guarded::new(None);
+
+/// The child becomes a keeper, which goes on with all that there is.
+static OF_KEEPER: AtomicBool = AtomicBool::new(false);
 
 struct Forking {
     sockets: Vec<(Arc<Socket>, Kept)>,
@@ -40,6 +43,15 @@ enum Kept {
     Theirs,
 }
 
+/// The next fork makes a keeper; false: it has been made, or could not be.
+pub fn of_keeper(on: bool) {
+    OF_KEEPER.store(on, Ordering::SeqCst);
+}
+
+fn makes_keeper() -> bool {
+    OF_KEEPER.load(Ordering::Acquire)
+}
+
 pub fn before() -> bool {
     let _ = std::panic::catch_unwind(prepare);
     true
@@ -52,7 +64,7 @@ pub fn after(in_child: bool) {
 fn prepare() {
     let all = face::all();
     face::before_fork();
-    let keeping = keeper::is_forking();
+    let keeping = makes_keeper();
     let mut owner = OWNER.enter();
     let mut sockets: Vec<(Arc<Socket>, Kept)> = all
         .into_iter()
@@ -154,7 +166,7 @@ fn settle(in_child: bool) {
                 survive(core, in_child)
             }
             Kept::Other => {}
-            _ if in_child && keeper::is_forking() => survive(core, true),
+            _ if in_child && makes_keeper() => survive(core, true),
             _ if in_child => strip(core),
             _ => {}
         }
@@ -233,7 +245,7 @@ pub fn strip(core: &mut Core) {
 }
 
 fn begin_anew(fork: Forking) {
-    if keeper::is_forking() {
+    if makes_keeper() {
         for (link, _) in &fork.links {
             link.forked(-1);
         }

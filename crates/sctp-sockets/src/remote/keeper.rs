@@ -13,14 +13,8 @@ use super::owner::{OWNER, SHARED};
 use super::{exec, forking, serving};
 use crate::face;
 
-/// A keeper is being forked.
-static FORKING: AtomicBool = AtomicBool::new(false);
 /// A keeper has taken over what this process had.
 static LEFT: AtomicBool = AtomicBool::new(false);
-
-pub fn is_forking() -> bool {
-    FORKING.load(Ordering::Acquire)
-}
 
 pub fn has_left() -> bool {
     LEFT.load(Ordering::SeqCst)
@@ -34,14 +28,14 @@ pub fn leave() {
     let known = stack::existing();
     // From here on the thread that serves is idle.
     LEFT.store(true, Ordering::SeqCst);
-    FORKING.store(true, Ordering::SeqCst);
+    forking::of_keeper(true);
     stack::go_on_in_child(true);
     worker::start_none_in_child(true);
     let quiet = NoChild::new();
     // SAFETY: the child does nothing but what follows here, and never returns.
     let pid = unsafe { libc::fork() };
     stack::go_on_in_child(false);
-    FORKING.store(false, Ordering::SeqCst);
+    forking::of_keeper(false);
     if pid == 0 {
         become_orphan();
     }
