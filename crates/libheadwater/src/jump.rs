@@ -1,7 +1,7 @@
 //! longjmp(3) and its names: a signal handler may leave a wait of ours for good.
 
 use headwater_host::reclaim;
-use headwater_sctp_stack::left;
+use headwater_sctp_stack::{left, stack};
 use headwater_sockets::pins;
 use headwater_streams::head::sleepers;
 use libc::{c_int, c_void};
@@ -40,7 +40,7 @@ unsafe fn leaving(env: *const c_void) {
             pins::unwound_to(target(env));
         }
         if left::any() {
-            left::unwound_to(target(env));
+            stack::unwound_to(target(env));
         }
         if sleepers::any() {
             sleepers::unwound_to(target(env));

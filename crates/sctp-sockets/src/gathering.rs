@@ -15,6 +15,7 @@ use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::errno;
 use headwater_sctp_stack::sink::Sink;
+use headwater_sctp_stack::stack;
 
 use super::abi;
 use super::body::Body;
@@ -323,7 +324,7 @@ impl Core {
                 Event::PeerShutdown => {
                     assoc.peer_released = true;
                     // Others who wait in a call see the end too.
-                    self.sink.kick();
+                    stack::kick(&self.sink);
                     assoc.body.wake();
                 }
                 Event::Path { addr, change } => {
@@ -348,7 +349,7 @@ impl Core {
                     assoc.state = State::Over;
                     assoc.down = Some(why.clone());
                     self.changes += 1;
-                    self.sink.kick();
+                    stack::kick(&self.sink);
                     assoc.body.wake();
                 }
                 _ => {}

@@ -115,7 +115,7 @@ impl Socket {
 
     /// Whoever waits looks again: the socket is not as it was.
     pub(super) fn changed(&self) {
-        self.sink.kick();
+        stack::kick(&self.sink);
         let core = self.core.enter();
         core.assocs.values().for_each(|assoc| assoc.body.wake());
     }
@@ -197,7 +197,7 @@ impl Socket {
         let room = want == Want::ROOM;
         let events = if room { OUT } else { IN };
         let changed = || self.sink.signal.changes() != seen || signal::interrupted();
-        let _asleep = self.sink.sleeps();
+        let _asleep = left::sleeps(&self.sink);
         match sleeps_on {
             SleepsOn::Ring(head) => {
                 let mut beside = [pollfd(self.sink.descriptor()?)];

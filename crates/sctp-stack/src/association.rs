@@ -16,10 +16,9 @@ use headwater_sctp::send::Outgoing;
 use libc::iovec;
 
 use super::clock::until;
-use super::served::{Inner, Served};
 use super::signal::Signal;
 use super::sink::{Attached, Sink};
-use super::stack::Stack;
+use super::stack::{Inner, Served, Stack};
 
 /// Bytes received after which the peer's window is looked at, whatever is left to receive.
 const LOOK: usize = 64 << 10;

@@ -8,7 +8,6 @@ use headwater_host::process;
 
 use super::signal::Signal;
 use super::sink::Sink;
-use super::stack;
 
 /// Waits inside handlers inside waits ...: beyond this many, one is not noted.
 const DEPTH: usize = 16;
@@ -58,14 +57,37 @@ pub fn give_back(give: impl FnOnce()) {
     });
 }
 
+/// A thread that sleeps at a sink's descriptor.
+pub struct Asleep<'a> {
+    sink: &'a Sink,
+    /// Kicks before.
+    kicks: u64,
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        give_back(|| self.sink.sleeper_left(self.kicks));
+    }
+}
+
+/// Before a thread looks whether it has to sleep at the descriptor; for as long as it does.
+pub fn sleeps(sink: &Sink) -> Asleep<'_> {
+    let mut kicks = 0;
+    take(|| {
+        kicks = sink.sleeper_came();
+        Some(Held::Sleep(sink, kicks))
+    });
+    Asleep { sink, kicks }
+}
+
 /// Does this thread hold anything?
 #[inline]
 pub fn any() -> bool {
     NOTES.with(|n| n.count.get() > 0)
 }
 
-/// Control goes to a frame at `target` for good: calls below it will not return.
-pub fn unwound_to(target: usize) {
+/// Control goes to a frame at `target` for good: calls below it will not return. A lead is given back by `lead_left`.
+pub fn unwound_to(target: usize, lead_left: impl Fn(&Signal)) {
     process::without_handlers(|| {
         let last = |n: &Notes| {
             let place = n.count.get().checked_sub(1)?;
@@ -81,12 +103,7 @@ pub fn unwound_to(target: usize) {
             // SAFETY: of all three: alive, since the call that kept it so has not returned.
             unsafe {
                 match held {
-                    Held::Lead(signal) => {
-                        (*signal).set_led(false);
-                        if let Some(stack) = stack::existing() {
-                            stack.leader_left();
-                        }
-                    }
+                    Held::Lead(signal) => lead_left(&*signal),
                     Held::Place(at, leave) => leave(at),
                     Held::Sleep(sink, kicks) => (*sink).sleeper_left(kicks),
                 }

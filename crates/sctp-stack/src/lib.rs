@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   port, association   what Rust programs use                     stat       what `headwater stat sctp` asks for
-//!   served              one port: the engine's endpoint, and when messages leave
-//!   stack               one per process: who takes packets, who waits   background   for when nobody is in a call
+//!   stack               one per process: who takes packets, who waits; the ports that it serves, and when messages leave
 //!   link                udp (RFC 6951), raw                        registry   who has which port on this host
 //!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
 //!   body, requests, values, option, addresses, names      its parts
@@ -12,7 +11,6 @@
 //! ```
 
 mod association;
-pub mod background;
 pub mod clock;
 pub mod environment;
 pub mod guarded;
@@ -22,7 +20,6 @@ pub mod link;
 pub mod on_host;
 pub mod port;
 pub mod registry;
-pub mod served;
 pub mod signal;
 pub mod sink;
 pub mod stack;

@@ -16,10 +16,9 @@ use super::choice;
 use super::clock::until;
 use super::environment;
 use super::here;
-use super::served::{Entry, Inner, Served};
 use super::signal::Signal;
 use super::sink::{Attached, Sink};
-use super::stack::{self, Stack};
+use super::stack::{self, Entry, Inner, Served, Stack};
 
 /// How packets of an association leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

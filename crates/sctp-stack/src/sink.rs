@@ -11,9 +11,7 @@ use headwater_host::sys;
 use headwater_sctp::endpoint::AssocId;
 
 use crate::guarded::Guarded;
-use crate::left::{self, Held};
 use crate::signal::Signal;
-use crate::stack;
 
 pub struct Sink {
     /// Notified of everything that [`Sink::take`] and [`Sink::arrivals`] would tell.
@@ -36,19 +34,6 @@ struct News {
     kicks: u64,
     asleep: usize,
     owed: usize,
-}
-
-/// A thread that sleeps at the descriptor.
-pub struct Asleep<'a> {
-    sink: &'a Sink,
-    /// Kicks before.
-    kicks: u64,
-}
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        left::give_back(|| self.sink.sleeper_left(self.kicks));
-    }
 }
 
 /// The sink of one association.
@@ -125,19 +110,14 @@ impl Sink {
         }
     }
 
-    /// Before a thread looks whether it has to sleep at the descriptor; for as long as it does.
-    pub fn sleeps(&self) -> Asleep<'_> {
-        let mut kicks = 0;
-        left::take(|| {
-            let mut news = self.news.enter();
-            news.asleep += 1;
-            kicks = news.kicks;
-            Some(Held::Sleep(self, kicks))
-        });
-        Asleep { sink: self, kicks }
+    /// A thread is about to sleep at the descriptor. The kicks before.
+    pub fn sleeper_came(&self) -> u64 {
+        let mut news = self.news.enter();
+        news.asleep += 1;
+        news.kicks
     }
 
-    /// A sleep of [`Sink::sleeps`] is over. In the child of a fork the counts have begun anew.
+    /// It sleeps no longer. In the child of a fork the counts have begun anew.
     pub fn sleeper_left(&self, kicks: u64) {
         let mut news = self.news.enter();
         news.asleep = news.asleep.saturating_sub(1);
@@ -147,8 +127,9 @@ impl Sink {
         }
     }
 
-    /// The socket has changed: wakes everybody who waits for its signal or its descriptor.
-    pub fn kick(&self) {
+    /// The socket has changed: wakes everybody who waits for its signal or its descriptor. True: the leader is to be woken.
+    #[must_use]
+    pub fn kick(&self) -> bool {
         // Counted first: who comes to sleep at the descriptor from here on sees that; who does already is owed a look.
         let leads = self.signal.notify();
         let mut news = self.news.enter();
@@ -156,10 +137,7 @@ impl Sink {
         news.kicks += 1;
         news.owed = news.asleep;
         self.settle(&news);
-        drop(news);
-        if leads && let Some(stack) = stack::existing() {
-            stack.leading.ring();
-        }
+        leads
     }
 
     /// In the child of a fork, for a socket that is the child's own too: those who slept are the parent's, as is whoever was in

@@ -2,7 +2,13 @@
 //!
 //! There is no thread for the packets: whoever is in a call takes what has come, has the endpoints handle it, and sends what
 //! they want to send. Of those that wait one is the *leader*, who sleeps at the links; the others sleep at their own signals.
-//! The [`background`](super::background) leads when nobody else does.
+//! The background leads when nobody else does.
+//!
+//! ```text
+//!   served    one port: the engine's endpoint, and when messages leave      leading      who sleeps at the links
+//!   life      its making, forks, the end of the process                     background   for when nobody is in a call
+//!   report    what `headwater stat sctp` is told
+//! ```
 //!
 //! Order of locks: pumping, table, an endpoint, what belongs to a link.
 
@@ -14,22 +20,26 @@ use headwater_host::{process, sys};
 use headwater_providers::flusher::{self, Holder};
 use headwater_sctp::endpoint::{Arrived, Unreachable, out_of_the_blue};
 
-use super::background::Background;
 use super::environment;
 use super::guarded::Guarded;
 use super::link::udp::Udp;
 use super::link::{Link, Packet, Run, Trouble};
 use super::on_host::Share;
 use super::registry::{Registry, Reservation};
-use super::served::{Inner, Served};
 
+mod background;
 mod leading;
 mod life;
+mod report;
+mod served;
 
-pub use leading::Leading;
+use background::Background;
+pub use leading::{Leading, kick};
 pub use life::{
     current, existing, exiting, flush_all, flush_due, go_on_in_child, is_watched, look_after_forks,
+    unwound_to,
 };
+pub use served::{Entry, Inner, Served};
 
 /// Pumps in a row without anything from a link but the first, after which it is looked at only every so often.
 const QUIET: u32 = 8;

@@ -238,7 +238,7 @@ fn a_wait_ends_with_other_descriptors_too() {
         scope.spawn(say);
         assert_eq!(wait_beside(), Ok(true), "as a follower");
         over.store(true, Ordering::SeqCst);
-        end.sink.kick();
+        stack::kick(&end.sink);
         assert_eq!(leader.join().unwrap(), Ok(true), "the kick was heard");
     });
     // SAFETY: ours.

@@ -1,4 +1,4 @@
-//! Takes packets and runs timers while no call of the program does, in the [background](worker): it leads (see [`stack`](super::stack)) once
+//! Takes packets and runs timers while no call of the program does, in the [background](worker): it leads (see [`stack`](super)) once
 //! nobody has pumped for a millisecond, and dozes otherwise, so that it does not wake for every packet of a program that is in calls.
 
 use core::time::Duration;
@@ -7,8 +7,8 @@ use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
 
-use super::stack::{self, Stack};
-use super::stat;
+use super::{Stack, existing, report};
+use crate::stat;
 
 /// For how long callers must have been away.
 const AWAY: u64 = Duration::from_millis(1).as_nanos() as u64;
@@ -91,7 +91,7 @@ fn turn(rest: &mut Rest) {
     let links = rest.set().len().saturating_sub(1);
     let came = (0..links).any(|link| rest.came(link));
     rest.clear();
-    let Some(stack) = stack::existing() else {
+    let Some(stack) = existing() else {
         return;
     };
     let background = &stack.background;
@@ -100,7 +100,7 @@ fn turn(rest: &mut Rest) {
     if came {
         stack.suspect();
     }
-    stat::answer(background.stat.load(Ordering::Acquire));
+    stat::answer(background.stat.load(Ordering::Acquire), report::page);
     if !stack.leading.is_by_background() {
         let pumps = stack.pumps.load(Ordering::Relaxed);
         let before = background.seen.swap(pumps, Ordering::Relaxed);
@@ -172,10 +172,10 @@ impl Stack {
 
 /// Where there is no thread, a call that waits takes packets now and then.
 fn turn_of_a_call() -> u64 {
-    let Some(stack) = stack::existing().filter(|stack| stack.serves_any()) else {
+    let Some(stack) = existing().filter(|stack| stack.serves_any()) else {
         return u64::MAX;
     };
     stack.pump();
-    stat::answer(stack.background.stat.load(Ordering::Acquire));
+    stat::answer(stack.background.stat.load(Ordering::Acquire), report::page);
     AWAY
 }

@@ -10,10 +10,11 @@ use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{hidden, signal, stand_in, sys};
 
-use super::Stack;
+use super::{Stack, existing};
 use crate::guarded::Guarded;
 use crate::left::{self, Held};
 use crate::signal::{Signal, readable};
+use crate::sink::Sink;
 
 const FREE: u32 = 0;
 const CALLER: u32 = 1;
@@ -116,6 +117,15 @@ impl Leading {
 
     pub fn forked(&self) {
         hidden::close(self.bell);
+    }
+}
+
+/// A socket has changed: wakes everybody who waits at it, the leader too.
+pub fn kick(sink: &Sink) {
+    if sink.kick()
+        && let Some(stack) = existing()
+    {
+        stack.leading.ring();
     }
 }
 

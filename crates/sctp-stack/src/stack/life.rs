@@ -11,8 +11,8 @@ use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{process, sys};
 
-use super::Stack;
-use crate::served::Served;
+use super::{Served, Stack};
+use crate::left;
 use crate::signal::Signal;
 
 /// How long the end of a process waits for what is still to be sent, in nanoseconds: for some retransmissions; and for peers to
@@ -91,6 +91,16 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 /// Somebody calls [`exiting`].
 pub fn is_watched() {
     WATCHED.store(true, Ordering::Relaxed);
+}
+
+/// Control of this thread goes to a frame at `target` for good, by siglongjmp(3): what calls below it hold is given back.
+pub fn unwound_to(target: usize) {
+    left::unwound_to(target, |signal| {
+        signal.set_led(false);
+        if let Some(stack) = existing() {
+            stack.leader_left();
+        }
+    });
 }
 
 /// Has forks hold the stack.

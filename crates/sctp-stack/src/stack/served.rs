@@ -13,14 +13,13 @@ use headwater_sctp::Time;
 use headwater_sctp::endpoint::{AssocId, Endpoint, Unreachable};
 use headwater_sctp::event::{Down, Event};
 
-use super::environment;
-use super::guarded::{Entered, Guarded};
-use super::here;
-use super::link::{Packet, Returned};
-use super::on_host::OnHost;
-use super::signal::Signal;
-use super::sink::{Attached, Sink};
-use super::stack::{Stack, arrived};
+use super::{Stack, arrived};
+use crate::guarded::{Entered, Guarded};
+use crate::link::{Packet, Returned};
+use crate::on_host::OnHost;
+use crate::signal::Signal;
+use crate::sink::{Attached, Sink};
+use crate::{environment, here};
 
 mod gathering;
 mod outbox;
