@@ -12,7 +12,6 @@
 //! UNIX socket pair on which nothing is ever sent. The kernel closes the shadow when the last process that holds the end
 //! has closed it or died, and that is how the peer learns of it.
 
-mod calls;
 mod end;
 mod error;
 mod fds;

@@ -4,7 +4,6 @@
 //! kernel empties at fork (MADV_WIPEONFORK).
 
 use core::ffi::CStr;
-use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
 use syscalls::{Sysno, syscall};
@@ -68,9 +67,9 @@ fn page() -> Option<&'static AtomicU64> {
     let size = 4096;
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let fresh = sys::map(size, rw, private, -1).ok()?;
     // SAFETY: a fresh mapping, known to nobody else until it is stored, and unmapped only if it never is.
     unsafe {
-        let fresh = sys::mmap(0, size, rw, private, -1, 0).ok()?;
         if syscall!(Sysno::madvise, fresh, size, libc::MADV_WIPEONFORK).is_err() {
             let _ = sys::munmap(fresh, size);
             return None;
@@ -105,9 +104,7 @@ fn process(pid: i32) -> Option<Process> {
     let path = CStr::from_bytes_until_nul(&path).ok()?;
     let mut text = [0u8; 512];
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: path is a C string.
-    let fd = unsafe { syscall!(Sysno::openat, libc::AT_FDCWD, path.as_ptr(), flags) };
-    let fd = fd.ok()? as i32;
+    let fd = sys::open(path, flags, 0).ok()?;
     let n = sys::read_bytes(fd, &mut text);
     let _ = sys::close(fd);
     let n = n.ok()?;
@@ -128,19 +125,7 @@ fn process(pid: i32) -> Option<Process> {
 }
 
 fn inode(path: &CStr) -> Option<u64> {
-    let mut st = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: path is a C string, st is writable and filled on success.
-    unsafe {
-        syscall!(
-            Sysno::newfstatat,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            st.as_mut_ptr(),
-            0
-        )
-        .ok()
-        .map(|_| st.assume_init().st_ino)
-    }
+    sys::stat(path).ok().map(|st| st.st_ino)
 }
 
 #[cfg(test)]

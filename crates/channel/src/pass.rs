@@ -24,14 +24,14 @@ struct Control([u8; 128]);
 
 const _: () = assert!(space(CREDENTIALS) + space(RIGHTS) <= size_of::<Control>());
 
+/// CMSG_SPACE of cmsg(3).
 const fn space(len: usize) -> usize {
-    // SAFETY: plain arithmetic.
-    unsafe { libc::CMSG_SPACE(len as u32) as usize }
+    self::len(len).next_multiple_of(align_of::<usize>())
 }
 
+/// CMSG_LEN of cmsg(3).
 const fn len(len: usize) -> usize {
-    // SAFETY: plain arithmetic.
-    unsafe { libc::CMSG_LEN(len as u32) as usize }
+    size_of::<libc::cmsghdr>().next_multiple_of(align_of::<usize>()) + len
 }
 
 /// A descriptor that came with a message; closed when dropped, by the kernel's number for close(2).

@@ -141,17 +141,11 @@ impl Segment {
     fn map_rings(fd: i32, ring: usize) -> Result<Segment> {
         let total = map_size(ring);
         let rw = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh reservation, then three fixed mappings inside it.
+        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let base = sys::map(total, libc::PROT_NONE, private, -1)?;
+        let segment = Segment { base, ring };
+        // SAFETY: three fixed mappings inside a fresh reservation.
         unsafe {
-            let base = sys::mmap(
-                0,
-                total,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )?;
-            let segment = Segment { base, ring };
             let at = base as usize;
             let shared = libc::MAP_SHARED | libc::MAP_FIXED;
             sys::mmap(at, HEADER_SIZE + ring, rw, shared, fd, 0)?;

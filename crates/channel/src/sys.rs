@@ -22,6 +22,26 @@ macro_rules! call {
     };
 }
 
+/// open(2).
+pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
+    call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode).map(|n| n as i32)
+}
+
+pub fn shutdown(fd: i32, how: i32) -> Result<()> {
+    call!(shutdown, fd, how).map(drop)
+}
+
+/// A pair of connected UNIX sockets of this kind, which may come with flags.
+pub fn socket_pair_of(kind: i32) -> Result<[i32; 2]> {
+    let mut pair = [-1i32; 2];
+    call!(socketpair, libc::AF_UNIX, kind, 0, pair.as_mut_ptr()).map(|_| pair)
+}
+
+/// A pair of connected UNIX stream sockets, close-on-exec.
+pub fn socket_pair() -> Result<[i32; 2]> {
+    socket_pair_of(libc::SOCK_STREAM | libc::SOCK_CLOEXEC)
+}
+
 pub fn memfd_create(name: &core::ffi::CStr, flags: u32) -> Result<i32> {
     call!(memfd_create, name.as_ptr(), flags).map(|n| n as i32)
 }
@@ -72,15 +92,13 @@ fn is_overcommit_strict() -> bool {
     if known != 0 {
         return known == STRICT;
     }
-    let path = c"/proc/sys/vm/overcommit_memory".as_ptr();
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    let mut digit = 0u8;
-    if let Ok(fd) = call!(openat, libc::AT_FDCWD, path, flags) {
-        // SAFETY: a byte that is writable.
-        let _ = unsafe { read(fd as i32, &mut digit, 1) };
-        let _ = close(fd as i32);
+    let path = c"/proc/sys/vm/overcommit_memory";
+    let mut digit = [0u8];
+    if let Ok(fd) = open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) {
+        let _ = read_bytes(fd, &mut digit);
+        let _ = close(fd);
     }
-    let now = if digit == b'2' { STRICT } else { 1 };
+    let now = if digit == *b"2" { STRICT } else { 1 };
     KNOWN.store(now, Ordering::Relaxed);
     now == STRICT
 }
@@ -150,10 +168,32 @@ pub unsafe fn write(fd: i32, buf: *const u8, len: usize) -> Result<usize> {
 }
 
 pub fn fstat(fd: i32) -> Result<libc::stat> {
-    let mut st = core::mem::MaybeUninit::<libc::stat>::uninit();
-    call!(fstat, fd, st.as_mut_ptr())?;
-    // SAFETY: fstat filled it.
-    Ok(unsafe { st.assume_init() })
+    let mut st: libc::stat = zeroed();
+    call!(fstat, fd, &mut st as *mut libc::stat).map(|_| st)
+}
+
+/// fstatat(2): of a path below the folder `dir`.
+pub fn stat_as(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<libc::stat> {
+    let mut st: libc::stat = zeroed();
+    call!(
+        newfstatat,
+        dir,
+        path.as_ptr(),
+        &mut st as *mut libc::stat,
+        flags
+    )
+    .map(|_| st)
+}
+
+/// stat(2).
+pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
+    stat_as(libc::AT_FDCWD, path, 0)
+}
+
+/// A mapping where nothing was before.
+pub fn map(len: usize, prot: i32, flags: i32, fd: i32) -> Result<*mut u8> {
+    // SAFETY: the kernel finds room for it that nobody has.
+    unsafe { mmap(0, len, prot, flags & !libc::MAP_FIXED, fd, 0) }
 }
 
 /// EAGAIN, of too much locked memory, is ENOMEM here: to callers it would say that there is nothing yet.
@@ -246,13 +286,20 @@ pub fn now_roughly() -> u64 {
 
 #[inline]
 fn clock(which: libc::clockid_t) -> u64 {
+    let ts = clock_time(which);
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// clock_gettime(2); 0 of a clock that there is not.
+#[inline]
+pub fn clock_time(which: libc::clockid_t) -> libc::timespec {
     let mut ts = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: ts is valid for writes.
     unsafe { libc::clock_gettime(which, &mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+    ts
 }
 
 /// The CPU this thread runs on, from its rseq area where the C library registered one; not a system call.

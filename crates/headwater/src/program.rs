@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use headwater_host::sys;
+
 use self::forgetful::Forgetful;
 
 /// A command as the kernel would run it.
@@ -145,8 +147,7 @@ pub fn find(name: &OsStr) -> io::Result<PathBuf> {
 
 fn executable(path: &Path) -> io::Result<()> {
     let is_file = fs::metadata(path)?.is_file();
-    // SAFETY: the string is terminated.
-    if is_file && unsafe { libc::access(c_path(path).as_ptr(), libc::X_OK) } == 0 {
+    if is_file && sys::access(&c_path(path), libc::X_OK).is_ok() {
         return Ok(());
     }
     Err(io::Error::from_raw_os_error(libc::EACCES))
@@ -165,8 +166,7 @@ fn rights(image: &Path, meta: &Metadata) -> Option<Obstacle> {
     if ignores_rights(image) {
         return None;
     }
-    // SAFETY: no arguments.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let [_, uid, _, gid] = sys::users_and_groups();
     let mode = meta.mode();
     if mode & libc::S_ISUID != 0 && meta.uid() != uid {
         return Some(Obstacle::Setuid);

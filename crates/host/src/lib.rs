@@ -11,6 +11,7 @@
 //!   worker        the thread of our own; stand_in: who does its work where there can be none
 //!   hidden        the library's own descriptors; handed: those that an earlier image has left
 //!   image         what an exec is about to start
+//!   hook          functions that one part gives another
 //!   unwinder      what panics need, loaded when something is carried
 //!   reclaim       when what was retired may be freed
 //!   memory        the library's own memory, safe in handlers
@@ -28,6 +29,7 @@ pub mod env;
 pub mod epoll;
 pub mod handed;
 pub mod hidden;
+pub mod hook;
 pub mod idle;
 pub mod image;
 pub mod json;

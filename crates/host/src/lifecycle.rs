@@ -8,12 +8,12 @@
 //! The handlers are the first that are registered where the library is loaded: those of the program run before them in front of a fork and
 //! after them behind it, and may use what we hold.
 
-use core::mem::transmute;
 use core::ptr::null_mut;
 
 use libc::{c_int, c_void};
 
-use crate::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::hook::{Function, Hook};
+use crate::sync::{AtomicU32, Ordering};
 use crate::{counters, process, reclaim, sys};
 
 /// Who has something to hold over a fork. The order is that in which it is taken: whoever holds a part may come to want one that stands below
@@ -84,18 +84,18 @@ const BEHIND_AS_NUMBER: u64 = {
 };
 
 struct Hooks {
-    before: AtomicPtr<c_void>,
-    after: AtomicPtr<c_void>,
-    told: AtomicPtr<c_void>,
+    before: Hook<fn() -> bool>,
+    after: Hook<fn(bool)>,
+    told: Hook<fn(&mut Moment)>,
 }
 
 // Numbers that are written when a part is added, rather than a list of constants, which the loader would have to relocate in every process.
 #[unsafe(link_section = ".data")]
 static TABLE: [Hooks; PARTS] = [const {
     Hooks {
-        before: AtomicPtr::new(null_mut()),
-        after: AtomicPtr::new(null_mut()),
-        told: AtomicPtr::new(null_mut()),
+        before: Hook::new(),
+        after: Hook::new(),
+        told: Hook::new(),
     }
 }; PARTS];
 
@@ -127,8 +127,8 @@ unsafe extern "C" {
 #[unsafe(link_section = ".text.life")]
 pub fn add(part: Part, before: fn() -> bool, after: fn(bool)) {
     let hooks = &TABLE[part as usize];
-    hooks.after.store(after as *mut c_void, Ordering::Relaxed);
-    hooks.before.store(before as *mut c_void, Ordering::Release);
+    hooks.after.set(after);
+    hooks.before.set(before);
     if REGISTERED.load(Ordering::Acquire) != DONE {
         register();
     }
@@ -168,40 +168,35 @@ pub enum Moment<'a> {
     Spawned,
 }
 
+// SAFETY: a pointer to a function.
+unsafe impl Function for fn(&mut Moment) {
+    #[inline(always)]
+    fn address(self) -> *mut () {
+        self as *mut ()
+    }
+}
+
 /// Has the part told of what happens to the process besides forks.
 pub fn add_told(part: Part, told: fn(&mut Moment)) {
-    TABLE[part as usize]
-        .told
-        .store(told as *mut c_void, Ordering::Release);
+    TABLE[part as usize].told.set(told);
 }
 
 /// Is there anybody to be told?
 #[unsafe(link_section = ".text.life")]
 pub fn tells_any() -> bool {
-    TABLE
-        .iter()
-        .any(|hooks| !hooks.told.load(Ordering::Acquire).is_null())
+    TABLE.iter().any(|hooks| hooks.told.is_set())
 }
 
 #[unsafe(link_section = ".text.life")]
 pub fn tell(mut moment: Moment) {
-    for hooks in &TABLE {
-        // SAFETY: null, or what `add_told` was given.
-        let told: Option<fn(&mut Moment)> =
-            unsafe { transmute(hooks.told.load(Ordering::Acquire)) };
-        if let Some(told) = told {
-            told(&mut moment);
-        }
+    for told in TABLE.iter().filter_map(|hooks| hooks.told.get()) {
+        told(&mut moment);
     }
 }
 
 /// The same, unless somebody has added the part; what is done behind the fork is the same whoever does.
 pub fn add_first(part: Part, before: fn() -> bool, after: fn(bool)) {
-    if TABLE[part as usize]
-        .before
-        .load(Ordering::Acquire)
-        .is_null()
-    {
+    if !TABLE[part as usize].before.is_set() {
         add(part, before, after);
     }
 }
@@ -242,10 +237,7 @@ pub extern "C" fn before_fork() {
     }
     let mut held = 0;
     for (part, hooks) in TABLE.iter().enumerate() {
-        let before = hooks.before.load(Ordering::Acquire);
-        // SAFETY: null, or what `add` was given.
-        let before: Option<fn() -> bool> = unsafe { transmute(before) };
-        if before.is_some_and(|before| before()) {
+        if hooks.before.get().is_some_and(|before| before()) {
             held |= 1 << part;
         }
     }
@@ -294,10 +286,8 @@ fn after(in_child: bool) {
         let Some(hooks) = TABLE.get(part).filter(|_| held & 1 << part != 0) else {
             continue;
         };
-        let after = hooks.after.load(Ordering::Relaxed);
-        // SAFETY: null, or what `add` was given, before the function that said that it holds something.
-        let after: Option<fn(bool)> = unsafe { transmute(after) };
-        if let Some(after) = after {
+        // Set before the function that said that it holds something.
+        if let Some(after) = hooks.after.get() {
             after(in_child);
         }
     }

@@ -327,8 +327,7 @@ fn cut_reserve(bytes: usize) -> *mut u8 {
 fn map(bytes: usize) -> *mut u8 {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let rw = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a fresh mapping.
-    let mapped = unsafe { sys::mmap(0, bytes, rw, flags, -1, 0) };
+    let mapped = sys::map(bytes, rw, flags, -1);
     if mapped.is_err() != SCARCE.load(Ordering::Relaxed) {
         SCARCE.store(mapped.is_err(), Ordering::Relaxed);
     }

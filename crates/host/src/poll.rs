@@ -127,16 +127,12 @@ pub fn only_sockets(fds: &[pollfd]) -> bool {
 }
 
 /// ppoll(2) with a timeout in nanoseconds. Returns what poll returns, with errno set.
-///
-/// # Safety
-/// `mask` is null or valid.
-pub unsafe fn poll(
+pub fn poll(
     fds: &mut [pollfd],
     timeout: Option<u64>,
-    mask: *const sigset_t,
+    mask: Option<&sigset_t>,
 ) -> Result<i32, Confined> {
-    // SAFETY: the caller says that it is null or valid.
-    let told = poll_noting(fds, timeout, unsafe { mask.as_ref() }, &mut false);
+    let told = poll_noting(fds, timeout, mask, &mut false);
     sleeps::end();
     told
 }
@@ -154,13 +150,8 @@ pub(crate) fn poll_noting(
 }
 
 /// As [`poll`], within a call that has begun its wait itself: EINTR by a handler that does not end that one means to look again.
-///
-/// # Safety
-/// As [`poll`].
-pub unsafe fn wait(fds: &mut [pollfd], timeout: Option<u64>, mask: *const sigset_t) -> i32 {
-    // SAFETY: the caller says that it is null or valid.
-    let mask = unsafe { mask.as_ref() };
-    let told = wait_unless(fds, timeout, mask, |_| false, &mut false);
+pub fn wait(fds: &mut [pollfd], timeout: Option<u64>) -> i32 {
+    let told = wait_unless(fds, timeout, None, |_| false, &mut false);
     sleeps::end();
     told.unwrap_or(0)
 }

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use syscalls::{Sysno, syscall};
+use crate::sys;
 
 thread_local! {
     /// As the kernel's mask has them.
@@ -30,14 +30,5 @@ fn deliver_slow() {
 }
 
 pub(crate) fn unblock(set: u64) {
-    // SAFETY: a set of the kernel's size.
-    let _ = unsafe {
-        syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_UNBLOCK,
-            &set as *const u64,
-            0,
-            8
-        )
-    };
+    sys::mask_signals(libc::SIG_UNBLOCK, set);
 }

@@ -14,7 +14,6 @@ use core::ptr::null_mut;
 use core::time::Duration;
 
 use headwater_channel::epoch::{self, Epoch, Word};
-use syscalls::{Sysno, syscall};
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::thread_end::ThreadEnd;
@@ -222,7 +221,7 @@ fn join() -> &'static Place {
         END.ask();
         if sys::is_single_threaded() {
             // Later it takes the kernel long: it waits for each processor.
-            membarrier(REGISTER);
+            let _ = sys::membarrier(REGISTER);
         }
         let place = places().find(|p| p.take()).unwrap_or_else(more);
         MINE.set(Some(place));
@@ -300,9 +299,7 @@ impl Place {
 
 /// A thread of this process, or of the parent whose memory a child of vfork(2) has.
 fn is_alive(thread: u32) -> bool {
-    // SAFETY: no signal is sent.
-    let asked = unsafe { syscall!(Sysno::tgkill, process::pid(), thread, 0) };
-    !matches!(asked, Err(e) if e.into_raw() == libc::ESRCH)
+    sys::signal_to(process::pid(), thread as i32, 0) != Err(libc::ESRCH)
 }
 
 /// Has each thread of this process pass a fence. False: the kernel does not do that.
@@ -314,6 +311,7 @@ fn barrier() -> bool {
     if REFUSED.load(Ordering::Relaxed) || process::is_confined() {
         return false;
     }
+    let membarrier = |command| sys::membarrier(command).is_ok();
     let passed = membarrier(EXPEDITED) || membarrier(REGISTER) && membarrier(EXPEDITED);
     if !passed {
         REFUSED.store(true, Ordering::Relaxed);
@@ -324,12 +322,6 @@ fn barrier() -> bool {
 /// The commands MEMBARRIER_CMD_PRIVATE_EXPEDITED, and its registration, which the kernel asks for before.
 const EXPEDITED: i32 = 1 << 3;
 const REGISTER: i32 = 1 << 4;
-
-/// membarrier(2)
-fn membarrier(command: i32) -> bool {
-    // SAFETY: nothing but time passes.
-    unsafe { syscall!(Sysno::membarrier, command, 0, 0) }.is_ok()
-}
 
 /// What was taken out of reach, and is to be freed. Its owner guards it.
 pub struct Retired<T> {

@@ -34,7 +34,6 @@ of_numbers_and_strings! {
     pub fn dup3(fd: i32, to: i32, flags: i32) -> i32 = dup3(fd, to, flags);
     pub fn socket(domain: i32, kind: i32, protocol: i32) -> i32 = socket(domain, kind, protocol);
     pub fn listen(fd: i32, backlog: i32) = listen(fd, backlog);
-    pub fn shutdown(fd: i32, how: i32) = shutdown(fd, how);
     /// A new epoll(7) set, close-on-exec.
     pub fn epoll_create() -> i32 = epoll_create1(libc::EPOLL_CLOEXEC);
     /// accept4(2), without the address.
@@ -46,13 +45,24 @@ of_numbers_and_strings! {
     fn thread() -> i32 = gettid();
     fn parent() -> i32 = getppid();
     fn order_of_files(own: i32, a: i32, b: i32) -> usize = kcmp(own, own, KCMP_FILE, a, b);
-    fn signal_to(process: i32, thread: i32, signal: i32) = tgkill(process, thread, signal);
+    /// tgkill(2). Signal 0 only asks whether there is such a thread.
+    pub fn signal_to(process: i32, thread: i32, signal: i32) = tgkill(process, thread, signal);
+    /// Signal 0 only asks whether there is such a process, and whether it may be sent one.
+    pub fn kill(process: i32, signal: i32) = kill(process, signal);
+    pub fn close_range(first: u32, last: u32) = close_range(first, last, 0);
+    pub fn epoll_remove(ep: i32, fd: i32) = epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, 0);
+    pub(crate) fn membarrier(command: i32) = membarrier(command, 0, 0);
     pub fn lseek(fd: i32, offset: i64, whence: i32) -> i64 = lseek(fd, offset, whence);
-    pub fn open(path: &CStr, flags: i32, mode: u32) -> i32 = openat(libc::AT_FDCWD, path.as_ptr(), flags, mode);
     fn open_below(dir: i32, path: &CStr, flags: i32) -> i32 = openat(dir, path.as_ptr(), flags, 0);
     /// access(2), by the real user.
     pub fn access(path: &CStr, mode: i32) = faccessat(libc::AT_FDCWD, path.as_ptr(), mode);
     fn attribute_length(fd: i32, name: &CStr) -> usize = fgetxattr(fd, name.as_ptr(), 0, 0);
+    /// faccessat2(2), by the effective user. ENOSYS before Linux 5.8.
+    pub fn effective_access(path: &CStr, mode: i32) = faccessat2(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS);
+    /// A FIFO at this path.
+    pub fn make_fifo(path: &CStr, mode: u32) = mknodat(libc::AT_FDCWD, path.as_ptr(), libc::S_IFIFO | mode, 0);
+    pub fn rename(old: &CStr, new: &CStr) = renameat2(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), 0);
+    pub fn unlink(path: &CStr) = unlinkat(libc::AT_FDCWD, path.as_ptr(), 0);
     pub fn mkdir(path: &CStr, mode: u32) = mkdirat(libc::AT_FDCWD, path.as_ptr(), mode);
     /// link(2): another name of a file.
     pub fn link(old: &CStr, new: &CStr) = linkat(libc::AT_FDCWD, old.as_ptr(), libc::AT_FDCWD, new.as_ptr(), 0);
@@ -62,6 +72,10 @@ of_numbers_and_strings! {
     pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> usize = splice(from, 0, to, 0, n, flags);
     /// Marks a segment for removal, once nobody has it attached.
     pub fn shm_remove(id: i32) = shmctl(id, libc::IPC_RMID, 0);
+    fn shm_get(key: i32, size: usize, flags: i32) -> i32 = shmget(key, size, flags);
+    /// shmat(2), readable and writable, where nothing else is.
+    pub fn shmat(id: i32) -> *mut u8 = shmat(id, 0, 0);
+    fn end_of_all(status: i32) = exit_group(status);
 }
 
 const KCMP_FILE: usize = 0;
@@ -147,12 +161,6 @@ pub unsafe fn epoll_ctl(ep: i32, op: i32, fd: i32, event: *mut libc::epoll_event
 pub fn epoll_set(ep: i32, op: i32, fd: i32, mut event: libc::epoll_event) -> Result<()> {
     // SAFETY: event is valid.
     unsafe { epoll_ctl(ep, op, fd, &mut event) }
-}
-
-/// epoll_ctl(2), taking out.
-pub fn epoll_remove(ep: i32, fd: i32) -> Result<()> {
-    // SAFETY: no event is looked at.
-    unsafe { epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) }
 }
 
 /// Looks without waiting.
@@ -313,15 +321,57 @@ pub fn has_one_user() -> bool {
 
 /// A number that nobody can guess.
 pub fn random() -> Result<u64> {
-    let mut bytes = [0u8; 8];
-    // SAFETY: eight writable bytes; fewer than 256 are given whole.
-    unsafe { call!(getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }?;
-    Ok(u64::from_ne_bytes(bytes))
+    random_bytes().map(u64::from_ne_bytes)
+}
+
+/// As many bytes, up to 256, of which nobody can guess any.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0u8; N];
+    // SAFETY: so many writable bytes.
+    match unsafe { call!(getrandom, bytes.as_mut_ptr(), N, 0) } {
+        Ok(n) if n < N => Err(libc::EIO),
+        done => done.map(|_| bytes),
+    }
 }
 
 /// Do two numbers of this process stand for one open file? (kcmp(2)) EPERM, ENOSYS.
 pub fn is_same_file(a: i32, b: i32) -> Result<bool> {
     order_of_files(getpid(), a, b).map(|order| order == 0)
+}
+
+/// Ends the process, all of its threads, without a word to anybody in it.
+pub fn exit_group(status: i32) -> ! {
+    loop {
+        let _ = end_of_all(status);
+    }
+}
+
+/// Waits for the end of a child, of which wait4(2) says this; `options` are of that.
+pub fn await_child(child: i32, options: i32) -> Result<i32> {
+    let mut status = 0i32;
+    loop {
+        // SAFETY: status is writable, and what the child has used is not asked for.
+        match unsafe { call!(wait4, child, &mut status as *mut i32, options, 0) } {
+            Err(libc::EINTR) => {}
+            waited => return waited.map(|_| status),
+        }
+    }
+}
+
+/// Changes which signals the calling thread has blocked, as rt_sigprocmask(2); those of before.
+pub fn mask_signals(how: i32, signals: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: sets of the kernel's size, to be read and to be written.
+    let _ = unsafe {
+        call!(
+            rt_sigprocmask,
+            how,
+            &signals as *const u64,
+            &mut before as *mut u64,
+            size_of::<u64>()
+        )
+    };
+    before
 }
 
 /// A signal to the calling thread.
@@ -393,16 +443,9 @@ pub fn read_link(path: &CStr, to: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// stat(2).
-pub fn stat(path: &CStr) -> Result<libc::stat> {
-    stat_at(libc::AT_FDCWD, path)
-}
-
 /// What an entry of a folder is, behind its links.
 pub fn stat_at(dir: i32, path: &CStr) -> Result<libc::stat> {
-    let mut st = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: path is a C string, st is writable, and filled on success.
-    unsafe { call!(newfstatat, dir, path.as_ptr(), st.as_mut_ptr(), 0).map(|_| st.assume_init()) }
+    stat_as(dir, path, 0)
 }
 
 /// Calls `each` with the names of a folder that are numbers, until it says false. Allocates nothing.
@@ -435,22 +478,15 @@ pub fn each_number(dir: i32, mut each: impl FnMut(i32) -> bool) -> Result<()> {
     }
 }
 
-fn clock(which: libc::clockid_t) -> libc::timespec {
-    let mut ts = timespec(0);
-    // SAFETY: ts is writable.
-    unsafe { libc::clock_gettime(which, &mut ts) };
-    ts
-}
-
 /// What the calling thread has had of the processor, in nanoseconds.
 pub fn thread_time() -> u64 {
-    let ts = clock(libc::CLOCK_THREAD_CPUTIME_ID);
+    let ts = clock_time(libc::CLOCK_THREAD_CPUTIME_ID);
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
 /// The time since the machine started, in the ticks in which /proc says when processes did.
 pub fn boot_ticks() -> u64 {
-    let ts = clock(libc::CLOCK_BOOTTIME);
+    let ts = clock_time(libc::CLOCK_BOOTTIME);
     // USER_HZ, which never changes.
     ts.tv_sec as u64 * 100 + ts.tv_nsec as u64 / 10_000_000
 }
@@ -488,21 +524,12 @@ pub fn shmget(size: usize, mode: u32) -> Result<i32> {
 
 /// shmget(2) of a segment that nobody has made by this key.
 pub fn shmget_new(key: i32, size: usize, mode: u32) -> Result<i32> {
-    let flags = libc::IPC_CREAT | libc::IPC_EXCL | mode as i32;
-    // SAFETY: integers only.
-    unsafe { call!(shmget, key, size, flags) }.map(|id| id as i32)
+    shm_get(key, size, libc::IPC_CREAT | libc::IPC_EXCL | mode as i32)
 }
 
 /// shmget(2) of a segment that somebody has made by this key.
 pub fn shmget_made(key: i32) -> Result<i32> {
-    // SAFETY: integers only.
-    unsafe { call!(shmget, key, 0, 0) }.map(|id| id as i32)
-}
-
-/// shmat(2), readable and writable, anywhere.
-pub fn shmat(id: i32) -> Result<*mut u8> {
-    // SAFETY: a fresh mapping, where nothing else is.
-    unsafe { call!(shmat, id, 0, 0) }.map(|at| at as *mut u8)
+    shm_get(key, 0, 0)
 }
 
 /// # Safety
@@ -613,13 +640,4 @@ pub fn pipe(flags: i32) -> Result<[i32; 2]> {
 pub fn passes(error: i32) -> bool {
     use libc::{EAGAIN, EINTR, ENOBUFS, ENOMEM, ETOOMANYREFS};
     matches!(error, EAGAIN | EINTR | ENOBUFS | ENOMEM | ETOOMANYREFS)
-}
-
-/// A pair of connected UNIX stream sockets, close-on-exec.
-pub fn socket_pair() -> Result<[i32; 2]> {
-    let mut fds = [-1i32; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: two numbers of room.
-    unsafe { call!(socketpair, libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) }?;
-    Ok(fds)
 }

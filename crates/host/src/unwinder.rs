@@ -1,10 +1,8 @@
 //! The unwinder, without which a panic ends the program. The shared object does not load it with itself, nor with the first socket,
 //! which most often is not carried: it costs more than all the rest.
 
-use core::mem::transmute;
-use core::ptr::null_mut;
-
-use crate::sync::{AtomicPtr, AtomicU32, Ordering};
+use crate::hook::Hook;
+use crate::sync::{AtomicU32, Ordering};
 use crate::{next, process, signal};
 
 /// What is known of it.
@@ -18,13 +16,13 @@ pub enum Unwinder {
     Missing = 2,
 }
 
-static LOAD: AtomicPtr<()> = AtomicPtr::new(null_mut());
+static LOAD: Hook<fn() -> bool> = Hook::new();
 static KNOWN: AtomicU32 = AtomicU32::new(Unwinder::NotNow as u32);
 
 /// `load` may allocate, and enters the loader; it tells whether the unwinder is there. A program in Rust has its own, and
 /// registers none.
 pub fn register(load: fn() -> bool) {
-    LOAD.store(load as *mut (), Ordering::Release);
+    LOAD.set(load);
 }
 
 /// Loads it, unless that was done. With no lock held.
@@ -42,10 +40,8 @@ fn first() -> Unwinder {
     if signal::in_handler() || process::is_confined() || process::is_borrowed() {
         return Unwinder::NotNow;
     }
-    let load = LOAD.load(Ordering::Acquire);
     let errno = next::errno();
-    // SAFETY: `register` stored it.
-    let there = load.is_null() || unsafe { transmute::<*mut (), fn() -> bool>(load)() };
+    let there = LOAD.get().is_none_or(|load| load());
     next::set_errno(errno);
     let known = match there {
         true => Unwinder::Loaded,

@@ -12,17 +12,17 @@
 //! Where a thread can't be started, calls that wait do the work: see [`stand_in`](crate::stand_in).
 
 use core::cell::Cell;
-use core::mem::transmute;
 use core::ptr::null_mut;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headwater_channel::bell;
 
+use crate::hook::{Function, Hook};
 use crate::lifecycle::{self, Part};
 use crate::log::{self, Level};
 use crate::next::seldom;
-use crate::sync::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::{hidden, process, sys};
 
 /// Who has work to do. Those that are due at the same time have their turns in this order.
@@ -55,6 +55,14 @@ impl Client {
 
 /// Does what there is to do, and says how the client then rests.
 pub type Turn = fn(&mut Rest);
+
+// SAFETY: a pointer to a function.
+unsafe impl Function for Turn {
+    #[inline(always)]
+    fn address(self) -> *mut () {
+        self as *mut ()
+    }
+}
 
 /// What a call that waits does where there is no thread; it does not wait either. Gives for how long, in nanoseconds, there is nothing to do.
 pub type Work = fn() -> u64;
@@ -122,14 +130,14 @@ fn left(until: u64) -> Option<u64> {
 }
 
 struct Place {
-    turn: AtomicPtr<()>,
-    instead: AtomicPtr<()>,
+    turn: Hook<Turn>,
+    instead: Hook<Work>,
 }
 
 static PLACES: [Place; CLIENTS] = [const {
     Place {
-        turn: AtomicPtr::new(null_mut()),
-        instead: AtomicPtr::new(null_mut()),
+        turn: Hook::new(),
+        instead: Hook::new(),
     }
 }; CLIENTS];
 
@@ -164,12 +172,11 @@ const BLIND: u64 = Duration::from_millis(5).as_nanos() as u64;
 /// those of making the thread.
 pub fn begin(client: Client, turn: Turn, instead: Option<Work>) -> sys::Result<()> {
     let place = &PLACES[client as usize];
-    let instead = instead.map_or(null_mut(), |work| work as *mut ());
-    place.instead.store(instead, Ordering::Relaxed);
-    let turn = turn as *mut ();
-    let _ = place
-        .turn
-        .compare_exchange(null_mut(), turn, Ordering::AcqRel, Ordering::Relaxed);
+    match instead {
+        Some(work) => place.instead.set(work),
+        None => place.instead.clear(),
+    }
+    place.turn.set_first(turn);
     if !is_there(client) {
         client.worker().start()?;
     }
@@ -189,7 +196,7 @@ pub fn begin_in_time(client: Client, turn: Turn, instead: Option<Work>) -> sys::
 /// What the client needs besides a thread can't be had: calls do its work, until it [begins](begin).
 pub fn refuse(client: Client, instead: Work) {
     let place = &PLACES[client as usize];
-    place.instead.store(instead as *mut (), Ordering::Relaxed);
+    place.instead.set(instead);
     client.worker().refused.store(true, Ordering::Release);
     client.worker().missing.store(true, Ordering::Release);
 }
@@ -232,13 +239,13 @@ pub(crate) fn stand_in(most: u64) -> u64 {
     let places = PLACES.iter().enumerate();
     let works = places.filter(|&(client, _)| clients >> client & 1 != 0);
     works.fold(most, |most, (_, place)| {
-        // SAFETY: null, or what `begin` was given.
-        let work: Option<Work> = unsafe { transmute(place.instead.load(Ordering::Relaxed)) };
-        let Some(work) = work else { return most };
+        let Some(work) = place.instead.get() else {
+            return most;
+        };
         match catch_unwind(work) {
             Ok(next) => most.min(next),
             Err(_) => {
-                place.instead.store(null_mut(), Ordering::Relaxed);
+                place.instead.clear();
                 let told = "internal error in the work of a thread that could not be started";
                 log::write(Level::Error, format_args!("{told}"));
                 most
@@ -258,9 +265,8 @@ fn after_fork(in_child: bool) {
     }
     // Who has failed may begin anew; and a child shares nothing as yet.
     for (client, place) in PLACES.iter().enumerate() {
-        let turn = place.turn.load(Ordering::Relaxed);
-        if client == Client::Sharing as usize || turn == stopped as *mut () {
-            place.turn.store(null_mut(), Ordering::Relaxed);
+        if client == Client::Sharing as usize || place.turn.is(stopped) {
+            place.turn.clear();
         }
     }
 }
@@ -452,12 +458,10 @@ extern "C" fn run(worker: *mut libc::c_void) -> *mut libc::c_void {
 
 fn have_turn(rest: &mut Rest, place: &Place) {
     rest.until = u64::MAX;
-    // SAFETY: null, or what `begin` was given, or `stopped`.
-    let turn: Option<Turn> = unsafe { transmute(place.turn.load(Ordering::Acquire)) };
-    let Some(turn) = turn else { return };
+    let Some(turn) = place.turn.get() else { return };
     if catch_unwind(AssertUnwindSafe(|| turn(rest))).is_err() {
         stopped(rest);
-        place.turn.store(stopped as *mut (), Ordering::Release);
+        place.turn.set(stopped);
         let told = "internal error in the background: what failed is done by calls alone";
         log::write(Level::Error, format_args!("{told}"));
     }

@@ -422,11 +422,9 @@ pub extern "C-unwind" fn sigset(n: c_int, handler: Handler) -> Handler {
     if before == Handler::ERROR {
         return before;
     }
-    let set = sys::signal_set(sys::signal_bit(n));
-    let mut masked: libc::sigset_t = zeroed();
-    // SAFETY: whole sets; what comes now the program wants.
-    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut masked) };
-    if sys::signals(&masked) & sys::signal_bit(n) != 0 {
+    // What comes now the program wants.
+    let masked = sys::mask_signals(libc::SIG_UNBLOCK, sys::signal_bit(n));
+    if masked & sys::signal_bit(n) != 0 {
         Handler::HOLD
     } else {
         before

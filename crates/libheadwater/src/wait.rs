@@ -106,7 +106,7 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int
     unsafe {
         match ours(fds, n) {
             Some(set) => confine::poll(set, |fds| real::poll(fds, n, 0)).unwrap_or_else(|| {
-                match polling::poll(set, from_ms(timeout), core::ptr::null()) {
+                match polling::poll(set, from_ms(timeout), None) {
                     Ok(told) => told,
                     Err(own) => poll(fds, n, epoll::milliseconds(own.left)),
                 }
@@ -130,7 +130,7 @@ pub unsafe extern "C-unwind" fn ppoll(
         match ours(fds, n) {
             Some(set) if !is_wrong(timeout) => {
                 confine::poll(set, |fds| real::ppoll(fds, n, &NOW, mask)).unwrap_or_else(|| {
-                    match polling::poll(set, from_timespec(timeout), mask) {
+                    match polling::poll(set, from_timespec(timeout), mask.as_ref()) {
                         Ok(told) => told,
                         Err(own) => {
                             let left = own.left.map(sys::timespec);

@@ -9,7 +9,6 @@ use headwater_sctp::Time;
 use headwater_sctp::config::{AssocConfig, Config};
 use headwater_sctp::cookie::RotatingKeys;
 use headwater_sctp::endpoint::{AssocId, ConnectError, Endpoint, Peer};
-use syscalls::{Sysno, syscall};
 
 use super::association::Association;
 use super::choice;
@@ -319,12 +318,5 @@ fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>
 }
 
 fn random() -> sys::Result<[u8; 32]> {
-    let mut bytes = [0u8; 32];
-    // SAFETY: 32 writable bytes.
-    let got = unsafe { syscall!(Sysno::getrandom, bytes.as_mut_ptr(), 32, 0) };
-    match got {
-        Ok(32) => Ok(bytes),
-        Ok(_) => Err(libc::EIO),
-        Err(error) => Err(error.into_raw()),
-    }
+    sys::random_bytes()
 }

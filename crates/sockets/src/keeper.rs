@@ -102,8 +102,7 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
     }
     if then == Then::ShutWrite {
         switch::begin_close(v);
-        // SAFETY: plain numbers.
-        let _ = unsafe { syscall!(Sysno::shutdown, fd, libc::SHUT_WR) };
+        let _ = sys::shutdown(fd, libc::SHUT_WR);
     }
     life::kept(c, v, fd);
 }
@@ -174,8 +173,7 @@ pub fn buffer(which: usize) -> &'static mut [u8] {
 }
 
 fn close(first: u32, last: u32) {
-    // SAFETY: none of them is needed.
-    let _ = unsafe { syscall!(Sysno::close_range, first, last, 0) };
+    let _ = sys::close_range(first, last);
 }
 
 /// Does a close of the connection reset it, because there is something that the program has not read?

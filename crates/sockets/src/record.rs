@@ -161,8 +161,8 @@ fn map(memory: i32) -> Option<*mut Arena> {
         flags |= libc::MAP_ANONYMOUS;
     }
     let rw = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid Arena.
-    let at = unsafe { sys::mmap(0, size_of::<Arena>(), rw, flags, memory, 0) };
+    // Never unmapped; all zeroes is a valid Arena.
+    let at = sys::map(size_of::<Arena>(), rw, flags, memory);
     at.ok().map(|at| at as *mut Arena)
 }
 

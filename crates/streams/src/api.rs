@@ -362,8 +362,7 @@ impl Drop for Stream {
 /// ```
 pub fn poll(set: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<usize, Error> {
     let timeout = timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
-    // SAFETY: no signal mask.
-    match unsafe { polling::poll(set, timeout, std::ptr::null()) }.unwrap_or(0) {
+    match polling::poll(set, timeout, None).unwrap_or(0) {
         n if n >= 0 => Ok(n as usize),
         _ => Err(headwater_host::next::errno().into()),
     }

@@ -26,7 +26,6 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::{hidden, signal, sys};
 use libc::c_int;
-use syscalls::{Sysno, syscall};
 
 use crate::head::wait::Want;
 use crate::head::{Head, life, local, passing};
@@ -431,38 +430,17 @@ fn owned_file(path: &CStr) -> Result<(c_int, libc::stat), Errno> {
 }
 
 fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {
-    // SAFETY: path is a C string.
-    let asked = unsafe {
-        syscall!(
-            Sysno::faccessat2,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            mode,
-            libc::AT_EACCESS
-        )
-    };
-    match asked.map_err(|e| e.into_raw()) {
-        Ok(_) | Err(libc::ENOSYS) => Ok(()),
-        Err(e) => Err(e),
+    match sys::effective_access(path, mode) {
+        Err(libc::ENOSYS) => Ok(()),
+        asked => asked,
     }
 }
 
 fn stat(path: &CStr, no_follow: bool) -> Result<libc::stat, Errno> {
-    let mut st: libc::stat = sys::zeroed();
     let flags = if no_follow {
         libc::AT_SYMLINK_NOFOLLOW
     } else {
         0
     };
-    // SAFETY: path is a C string, st is writable.
-    let done = unsafe {
-        syscall!(
-            Sysno::newfstatat,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            &mut st as *mut _,
-            flags
-        )
-    };
-    done.map(|_| st).map_err(|e| e.into_raw())
+    sys::stat_as(libc::AT_FDCWD, path, flags)
 }

@@ -7,7 +7,6 @@ use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, process, sys};
-use syscalls::{Sysno, syscall};
 
 use crate::head::{Head, life, local, signals};
 
@@ -55,15 +54,14 @@ fn with<T>(f: impl FnOnce(&mut Vec<Watch>) -> T) -> T {
 /// otherwise or [`unwatch`]. Errors: those of starting a thread.
 pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Result<()> {
     start()?;
-    let mut event = libc::epoll_event {
+    let event = libc::epoll_event {
         events: (libc::EPOLLIN | libc::EPOLLRDHUP) as u32,
         u64: fd as u64,
     };
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     with(|watches| {
         watches.retain(|w| w.fd != fd);
-        // SAFETY: event is valid.
-        unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_ADD, fd, &mut event) }
+        sys::epoll_set(ep, libc::EPOLL_CTL_ADD, fd, event)
             .or_else(|e| if e == libc::EEXIST { Ok(()) } else { Err(e) })?;
         watches.push(Watch {
             fd,
@@ -87,9 +85,7 @@ fn drop_watches(which: impl Fn(&Watch) -> bool) {
     with(|watches| {
         watches.retain(|w| {
             if which(w) {
-                // SAFETY: no event is needed.
-                let _ =
-                    unsafe { sys::epoll_ctl(ep, libc::EPOLL_CTL_DEL, w.fd, core::ptr::null_mut()) };
+                let _ = sys::epoll_remove(ep, w.fd);
             }
             !which(w)
         });
@@ -162,10 +158,7 @@ fn start() -> sys::Result<()> {
 
 fn make_set() -> sys::Result<()> {
     if BACKGROUND.epoll.load(Ordering::Acquire) < 0 {
-        // SAFETY: plain numbers.
-        let ep = unsafe { syscall!(Sysno::epoll_create1, libc::EPOLL_CLOEXEC) }
-            .map_err(|e| e.into_raw())
-            .and_then(|fd| hidden::hide(fd as i32))?;
+        let ep = sys::epoll_create().and_then(hidden::hide)?;
         let first = BACKGROUND
             .epoll
             .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);

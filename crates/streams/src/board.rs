@@ -219,7 +219,7 @@ fn map_sealed(memfd: i32) -> sys::Result<&'static Layout> {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh shared mapping of a file of that size, which it keeps; never unmapped, and any bits are valid.
     unsafe {
-        let at = sys::mmap(0, size, rw, libc::MAP_SHARED, memfd, 0)?;
+        let at = sys::map(size, rw, libc::MAP_SHARED, memfd)?;
         Ok(&*(at as *const Layout))
     }
 }

@@ -11,7 +11,6 @@ use headwater_channel::ring::{Data, Ring};
 use headwater_channel::segment::{HEADER_SIZE, Segment};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::{hidden, sys};
-use syscalls::{Sysno, syscall};
 
 use crate::head::Head;
 use words::{ABI, HeadWords, Header};
@@ -427,7 +426,6 @@ pub fn placeholder(flags: i32) -> sys::Result<i32> {
 
 /// The descriptors that programs see. Sequenced packets, since passed descriptors must not run together.
 pub(crate) fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
-    let mut pair = [-1; 2];
     let mut kind = libc::SOCK_SEQPACKET;
     if flags & libc::O_CLOEXEC != 0 {
         kind |= libc::SOCK_CLOEXEC;
@@ -435,9 +433,7 @@ pub(crate) fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
     if flags & libc::O_NONBLOCK != 0 {
         kind |= libc::SOCK_NONBLOCK;
     }
-    // SAFETY: the kernel writes two integers.
-    unsafe { syscall!(Sysno::socketpair, libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) }
-        .map_err(|e| e.into_raw())?;
+    let pair = sys::socket_pair_of(kind)?;
     for fd in pair {
         // Who passes a descriptor is told with it.
         let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);

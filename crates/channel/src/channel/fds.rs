@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::calls;
 use super::end::{ABI, Seen};
 use super::section::Holders;
 use super::{Channel, OpenError};
@@ -105,7 +104,7 @@ impl Fds {
         drop(segment);
         let memfd = own(memfd);
         let (bell_1, bell_2) = (own(make()?), own(make()?));
-        let [shadow_1, shadow_2] = calls::socketpair()?.map(own);
+        let [shadow_1, shadow_2] = sys::socket_pair()?.map(own);
         let first = Fds {
             side: Side::First,
             memfd: copy(&memfd)?,

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use super::section::Work;
 use super::waiting::{HandOff, Want};
-use super::{Channel, Patience, SendError, calls};
+use super::{Channel, Patience, SendError};
 use crate::ring::Meta;
+use crate::sys;
 
 impl Channel {
     /// Sends a message of `data.len()` bytes (0 is a message too); waits while there is no room.
@@ -67,7 +68,7 @@ impl Channel {
         self.own_end().finish();
         drop(section);
         // Wakes a reader asleep on its shadow. ENOTCONN: the peer is gone, and needs no waking.
-        let _ = calls::shutdown(self.shadow(), libc::SHUT_WR);
+        let _ = sys::shutdown(self.shadow(), libc::SHUT_WR);
         Ok(())
     }
 

@@ -132,8 +132,7 @@ impl Endpoint {
             events: libc::POLLOUT,
             revents: 0,
         }];
-        // SAFETY: no mask.
-        let n = unsafe { poll::wait(&mut fds, Some(0), core::ptr::null()) };
+        let n = poll::wait(&mut fds, Some(0));
         n > 0 && fds[0].revents & libc::POLLOUT != 0
     }
 

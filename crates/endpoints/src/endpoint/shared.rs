@@ -79,7 +79,7 @@ pub fn fresh(state: State) -> Option<&'static Shared> {
         let rw = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh mapping, never unmapped; zeroes are valid words.
         unsafe {
-            sys::mmap(0, size_of::<All>(), rw, flags, -1, 0)
+            sys::map(size_of::<All>(), rw, flags, -1)
                 .ok()
                 .map(|at| &*(at as *const _))
         }

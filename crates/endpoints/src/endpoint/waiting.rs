@@ -170,8 +170,8 @@ impl Endpoint {
         let is_ready = || self.has_ready(want);
         let slept = self.doze(handle, is_ready, |rung| {
             let timeout = deadline.map(|d| d.saturating_sub(sys::now()));
-            // SAFETY: no mask. A cancelled thread stays counted, and rings of the bell are one more look.
-            let polled = unsafe { poll::wait(&mut fds, timeout, core::ptr::null()) };
+            // A cancelled thread stays counted, and rings of the bell are one more look.
+            let polled = poll::wait(&mut fds, timeout);
             let errno = headwater_host::next::errno();
             *rung = fds[1].revents != 0;
             match polled {

@@ -7,6 +7,8 @@ use std::mem::zeroed;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use headwater_host::sys;
+
 use super::Check;
 
 /// Offsets in struct tcp_info, see linux/tcp.h.
@@ -60,11 +62,7 @@ fn counted() -> io::Result<(u64, u64)> {
     let (mut server, _) = listener.accept()?;
     client.write_all(b"hello")?;
     server.read_exact(&mut [0; 5])?;
-    let mut unsent: libc::c_int = 0;
-    // SAFETY: the request stores one int.
-    if unsafe { libc::ioctl(client.as_raw_fd(), libc::TIOCOUTQ, &mut unsent) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let unsent = sys::ioctl_int(client.as_raw_fd(), libc::TIOCOUTQ).map_err(failed)?;
     // The SYN of the end that connected is counted as a byte.
     let sent = word(&client, BYTES_ACKED)? + unsent as u64 - 1;
     Ok((sent, word(&server, BYTES_RECEIVED)?))
@@ -72,21 +70,9 @@ fn counted() -> io::Result<(u64, u64)> {
 
 fn word(stream: &TcpStream, at: usize) -> io::Result<u64> {
     let mut info = [0u8; 256];
-    let mut len = info.len() as libc::socklen_t;
-    // SAFETY: buffer and length belong together.
-    let done = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &mut len,
-        )
-    };
-    if done < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (len as usize) < at + 8 {
+    let (fd, level, name) = (stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO);
+    let len = sys::sockopt_bytes(fd, level, name, &mut info).map_err(failed)?;
+    if len < at + 8 {
         return Err(io::Error::other("TCP_INFO is too short"));
     }
     let bytes = info[at..at + 8].try_into().expect("eight bytes");
@@ -102,25 +88,17 @@ fn memfd() -> Check {
 }
 
 fn sealed_memfd() -> io::Result<()> {
-    // SAFETY: the name is terminated.
-    let fd = owned(unsafe {
-        libc::memfd_create(
-            c"headwater-doctor".as_ptr(),
-            libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
-        )
-    })?;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let fd = owned(sys::memfd_create(c"headwater-doctor", flags))?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: a descriptor of ours; no pointers.
-    let done = unsafe {
-        libc::ftruncate(fd.as_raw_fd(), 4096) == 0
-            && libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) == 0
-    };
-    done.then_some(()).ok_or_else(io::Error::last_os_error)
+    sys::ftruncate(fd.as_raw_fd(), 4096)
+        .and_then(|()| sys::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals as usize))
+        .map(drop)
+        .map_err(failed)
 }
 
 fn eventfd() -> Check {
-    // SAFETY: no pointers.
-    match owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }) {
+    match owned(sys::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) {
         Ok(_) => Check::ok("eventfd", "can be made"),
         Err(e) => Check::fail(
             "eventfd",
@@ -184,12 +162,15 @@ fn yama() -> Check {
     }
 }
 
-fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+fn failed(errno: sys::Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+/// What was made just now.
+fn owned(made: sys::Result<i32>) -> io::Result<OwnedFd> {
     // SAFETY: fresh from the kernel, so ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    made.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+        .map_err(failed)
 }
 
 fn text(field: &[libc::c_char]) -> String {

@@ -69,9 +69,7 @@ fn folder() -> Check {
 /// The first program that starts makes the folder, if it may.
 fn not_there(name: &'static str, path: &Path) -> Check {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let writable = c_path(parent)
-        // SAFETY: the string is terminated.
-        .is_some_and(|p| unsafe { libc::access(p.as_ptr(), libc::W_OK | libc::X_OK) } == 0);
+    let writable = c_path(parent).is_some_and(|p| sys::access(&p, libc::W_OK | libc::X_OK).is_ok());
     if !writable {
         return Check::fail(
             name,

@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::io;
 use std::mem::zeroed;
 
+use headwater_host::sys;
+
 const PASSED_ON: [libc::c_int; 7] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -26,8 +28,8 @@ pub fn run(command: &[OsString]) -> io::Result<u8> {
         0 => {
             signals.release();
             let status = super::become_program(command);
-            // SAFETY: ends the child at once; destructors are the parent's business.
-            unsafe { libc::_exit(status.into()) }
+            // Destructors are the parent's business.
+            sys::exit_group(status.into())
         }
         pid => {
             let status = wait(pid, &signals);
@@ -95,8 +97,8 @@ fn wait(pid: libc::pid_t, signals: &Signals) -> io::Result<u8> {
                 }
             }
             (signal, true) if signal > 0 => {
-                // SAFETY: our own child, not yet waited for. It may be gone already.
-                unsafe { libc::kill(pid, signal) };
+                // Our own child, not yet waited for. It may be gone already.
+                let _ = sys::kill(pid, signal);
             }
             _ => {}
         }

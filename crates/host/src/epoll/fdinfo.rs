@@ -65,8 +65,7 @@ fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
     // Signal handlers may have little stack, and must not allocate. A line takes some ninety bytes.
     let mut buf = [0u8; 1024];
     let mut have = 0;
-    // SAFETY: the rest of the buffer is writable.
-    while let Ok(n @ 1..) = unsafe { sys::read(file, buf[have..].as_mut_ptr(), buf.len() - have) } {
+    while let Ok(n @ 1..) = sys::read_bytes(file, &mut buf[have..]) {
         have += n;
         let whole = buf[..have]
             .iter()

@@ -1,7 +1,5 @@
 //! The mask of a wait, as ppoll(2) and its like take one.
 
-use syscalls::{Sysno, syscall};
-
 use super::waits::begin_wait_for_any;
 use crate::sync::{Ordering, compiler_fence};
 use crate::{next, postponed, process, sys};
@@ -28,17 +26,7 @@ pub fn under<T>(mask: Option<&libc::sigset_t>, wait: impl FnOnce() -> T) -> T {
 /// Blocks these; those of them that were not blocked before.
 #[cold]
 fn block(signals: u64) -> u64 {
-    let mut before = u64::MAX;
-    // SAFETY: sets of the kernel's size.
-    let _ = unsafe {
-        syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_BLOCK,
-            &raw const signals,
-            &raw mut before,
-            8
-        )
-    };
+    let before = sys::mask_signals(libc::SIG_BLOCK, signals);
     compiler_fence(Ordering::SeqCst);
     // Those that came before have interrupted nothing.
     begin_wait_for_any();

@@ -149,14 +149,13 @@ fn nobody_waits_for_streams_and_who_fails_has_no_further_turn() {
     STREAMS.waits.store(false, Ordering::SeqCst);
     call(Client::Streams);
     let turn = &PLACES[Client::Streams as usize].turn;
-    let is_stopped = || core::ptr::eq(turn.load(Ordering::SeqCst), stopped as *mut ());
-    soon("the end of one who fails", is_stopped);
+    soon("the end of one who fails", || turn.is(stopped));
     let turns = STREAMS.turns();
     begin_others_again();
     assert_eq!(STREAMS.turns(), turns);
     // For the other test.
     STREAMS.fails.store(false, Ordering::SeqCst);
-    turn.store(null_mut(), Ordering::SeqCst);
+    turn.clear();
 }
 
 /// A thread that had another turn would have had it by then.
@@ -219,7 +218,8 @@ fn a_child_shares_nothing_and_who_has_failed_begins_anew_there() {
     let _alone = ALONE.lock().unwrap_or_else(|failed| failed.into_inner());
     begin_all();
     let turn = &PLACES[Client::Sctp as usize].turn;
-    let before = turn.swap(stopped as *mut (), Ordering::SeqCst);
+    let before = turn.get().unwrap();
+    turn.set(stopped);
     let child = Child::judged(|| {
         let (shared, packets) = (SHARING.turns(), PACKETS.turns());
         begin(Client::Sctp, |rest| PACKETS.turn(rest), None).unwrap();
@@ -228,7 +228,7 @@ fn a_child_shares_nothing_and_who_has_failed_begins_anew_there() {
         SHARING.turns() == shared
     });
     assert!(child.succeeded());
-    turn.store(before, Ordering::SeqCst);
+    turn.set(before);
 }
 
 #[test]

@@ -209,8 +209,7 @@ impl Socket {
         let h = self.handle();
         // A keeper may do it later.
         if let Some(how) = h.map_or(Some(libc::SHUT_WR), |h| life::shutting(h, libc::SHUT_WR)) {
-            // SAFETY: plain numbers.
-            let _ = unsafe { syscalls::syscall!(syscalls::Sysno::shutdown, self.fd, how) };
+            let _ = sys::shutdown(self.fd, how);
         }
         if let Some(h) = h {
             life::shut(h, libc::SHUT_WR, true);
@@ -231,8 +230,7 @@ impl Socket {
             events,
             revents: 0,
         }];
-        // SAFETY: no mask.
-        unsafe { headwater_host::poll::wait(&mut set, Some(0), core::ptr::null()) > 0 }
+        headwater_host::poll::wait(&mut set, Some(0)) > 0
     }
 
     /// SO_RCVLOWAT was set.

@@ -47,7 +47,7 @@ pub fn leave() {
                 stack.take_over();
             }
             let _ = std::panic::catch_unwind(keep);
-            end(0)
+            sys::exit_group(0)
         }
         pid if pid > 0 && quiet.reap(pid) => {
             if let Some(stack) = known {
@@ -84,7 +84,7 @@ pub fn stay() {
 
 /// The program's own children are none of this: SIGCHLD is kept from it meanwhile.
 struct NoChild {
-    before: libc::sigset_t,
+    before: u64,
     pending: bool,
 }
 
@@ -92,25 +92,17 @@ const CHILD: u64 = sys::signal_bit(libc::SIGCHLD);
 
 impl NoChild {
     fn new() -> NoChild {
-        // SAFETY: zeroes are valid sets, and the pointers too.
-        unsafe {
-            let child = sys::signal_set(CHILD);
-            let mut before: libc::sigset_t = core::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_BLOCK, &child, &mut before);
-            let mut pending = 0u64;
-            let _ = syscall!(Sysno::rt_sigpending, &raw mut pending, size_of::<u64>());
-            let pending = pending & CHILD != 0;
-            NoChild { before, pending }
-        }
+        let before = sys::mask_signals(libc::SIG_BLOCK, CHILD);
+        let mut pending = 0u64;
+        // SAFETY: a set of the kernel's size.
+        let _ = unsafe { syscall!(Sysno::rt_sigpending, &raw mut pending, size_of::<u64>()) };
+        let pending = pending & CHILD != 0;
+        NoChild { before, pending }
     }
 
     /// The child ends at once: has it left a child of its own?
     fn reap(&self, pid: i32) -> bool {
-        let mut status = 0;
-        // SAFETY: the status is a number of our own.
-        while unsafe { syscall!(Sysno::wait4, pid, &raw mut status, 0, 0) }
-            .is_err_and(|error| error.into_raw() == libc::EINTR)
-        {}
+        let status = sys::await_child(pid, 0).unwrap_or(0);
         if !self.pending {
             let (child, now) = (CHILD, sys::timespec(0));
             // SAFETY: as in `new`; who it was is not asked.
@@ -130,8 +122,7 @@ impl NoChild {
 
 impl Drop for NoChild {
     fn drop(&mut self) {
-        // SAFETY: the mask of before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, core::ptr::null_mut()) };
+        sys::mask_signals(libc::SIG_SETMASK, self.before);
     }
 }
 
@@ -151,8 +142,8 @@ fn become_orphan() {
     let pid = unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) };
     match pid {
         Ok(0) => process::identify(),
-        Ok(_) => end(0),
-        Err(_) => end(1),
+        Ok(_) => sys::exit_group(0),
+        Err(_) => sys::exit_group(1),
     }
 }
 
@@ -174,16 +165,15 @@ fn become_nobody() {
             };
             libc::signal(n, usual);
         }
-        let none = sys::signal_set(0);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &none, core::ptr::null_mut());
     }
+    sys::mask_signals(libc::SIG_SETMASK, 0);
     close_descriptors();
 }
 
 fn close_descriptors() {
+    // None of them is ours.
     let close = |from: i32, to: u32| {
-        // SAFETY: none of them is ours.
-        let _ = unsafe { syscall!(Sysno::close_range, from, to, 0) };
+        let _ = sys::close_range(from as u32, to);
     };
     let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
     for fd in 0..3 {
@@ -201,12 +191,4 @@ fn close_descriptors() {
         }
     }
     close(from, u32::MAX);
-}
-
-fn end(status: i32) -> ! {
-    // SAFETY: nothing of the process is needed any more.
-    unsafe {
-        let _ = syscall!(Sysno::exit_group, status);
-    }
-    unreachable!("the process has ended")
 }

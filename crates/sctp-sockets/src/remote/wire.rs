@@ -9,7 +9,6 @@ use std::io::{IoSlice, IoSliceMut};
 use headwater_channel::pass::{self, Wanted};
 use headwater_host::{hidden, sys, table};
 use libc::iovec;
-use syscalls::{Sysno, syscall};
 
 /// No frame is longer.
 pub const MOST: usize = 256 << 20;
@@ -191,11 +190,7 @@ pub fn length(bytes: &[u8]) -> sys::Result<Option<usize>> {
 
 /// Two ends, close-on-exec, hidden.
 pub fn pair(kind: i32) -> sys::Result<[i32; 2]> {
-    let mut fds = [-1i32; 2];
-    let kind = kind | libc::SOCK_CLOEXEC;
-    // SAFETY: room for two numbers.
-    unsafe { syscall!(Sysno::socketpair, libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) }
-        .map_err(|e| e.into_raw())?;
+    let fds = sys::socket_pair_of(kind | libc::SOCK_CLOEXEC)?;
     let first = hidden::hide_needed(fds[0]);
     let second = hidden::hide_needed(fds[1]);
     match (first, second) {

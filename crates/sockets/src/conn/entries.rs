@@ -262,10 +262,6 @@ fn rest() -> Option<&'static [Conn; CONNS - NEAR]> {
         let rw = libc::PROT_READ | libc::PROT_WRITE;
         let size = size_of::<[Conn; CONNS - NEAR]>();
         // SAFETY: a fresh mapping, never unmapped; all zeroes is a valid entry.
-        unsafe {
-            sys::mmap(0, size, rw, flags, -1, 0)
-                .ok()
-                .map(|at| &*at.cast())
-        }
+        unsafe { sys::map(size, rw, flags, -1).ok().map(|at| &*at.cast()) }
     })
 }

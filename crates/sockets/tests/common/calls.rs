@@ -191,9 +191,7 @@ impl Socket {
             unsafe { libc::poll(fds.as_mut_ptr(), 1, timeout) }
         } else {
             let ns = timeout as u64 * 1_000_000;
-            // SAFETY: no mask.
-            unsafe { polling::poll(&mut fds, Some(ns), core::ptr::null()) }
-                .expect("it is not confined")
+            polling::poll(&mut fds, Some(ns), None).expect("it is not confined")
         };
         if n > 0 { fds[0].revents } else { 0 }
     }

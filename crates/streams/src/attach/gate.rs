@@ -10,7 +10,6 @@ use headwater_host::next::{self, seldom};
 use headwater_host::sys::Errno;
 use headwater_host::{hidden, sys};
 use libc::c_int;
-use syscalls::{Sysno, syscall};
 
 use crate::board::folder;
 
@@ -35,11 +34,7 @@ pub fn make() -> Result<c_int, Errno> {
 const NAMING: c_int = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
 
 fn make_node(path: &CStr) -> Result<(), Errno> {
-    let mode = libc::S_IFIFO | 0o600;
-    // SAFETY: a C string.
-    unsafe { syscall!(Sysno::mknodat, libc::AT_FDCWD, path.as_ptr(), mode, 0) }
-        .map(drop)
-        .map_err(|e| e.into_raw())
+    sys::make_fifo(path, 0o600)
 }
 
 /// Passes the gate as one who opens with `flags`: a hidden descriptor. Waits as open(2) of a FIFO does, and fails as that does:

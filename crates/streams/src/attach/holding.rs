@@ -11,7 +11,6 @@ use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, sys};
 use libc::c_int;
-use syscalls::{Sysno, syscall};
 
 use super::answer;
 use super::private::Private;
@@ -211,8 +210,7 @@ fn give_up(id: u64) {
 
 /// For the processes that share the socket by fork too.
 fn shut_down(fd: c_int) {
-    // SAFETY: plain numbers.
-    let _ = unsafe { syscall!(Sysno::shutdown, fd, libc::SHUT_RDWR) };
+    let _ = sys::shutdown(fd, libc::SHUT_RDWR);
 }
 
 /// Somebody connects, or another process has ended the attachment.

@@ -5,7 +5,6 @@ use std::ffi::CString;
 
 use headwater_host::board::folder;
 use headwater_host::sys::{self, Errno};
-use syscalls::{Sysno, syscall};
 
 /// Opens a file of the folder, which is made when `flags` have O_CREAT. EPERM: the folder is not this user's alone.
 pub fn open(name: &str, flags: i32) -> Result<i32, Errno> {
@@ -60,12 +59,8 @@ pub fn replace(name: &str, bytes: &[u8]) -> Result<(), Errno> {
     let whole = sys::fstat(fd).is_ok_and(|st| st.st_size as usize == bytes.len());
     let _ = sys::close(fd);
     let (from, to) = (path(&fresh)?, path(name)?);
-    let at = libc::AT_FDCWD;
     let moved = if whole {
-        // SAFETY: C strings.
-        unsafe { syscall!(Sysno::renameat2, at, from.as_ptr(), at, to.as_ptr(), 0) }
-            .map(drop)
-            .map_err(|e| e.into_raw())
+        sys::rename(&from, &to)
     } else {
         Err(libc::ENOSPC)
     };
@@ -77,18 +72,14 @@ pub fn replace(name: &str, bytes: &[u8]) -> Result<(), Errno> {
 
 pub fn remove(name: &str) {
     if let Ok(path) = path(name) {
-        // SAFETY: a C string.
-        let _ = unsafe { syscall!(Sysno::unlinkat, libc::AT_FDCWD, path.as_ptr(), 0) };
+        let _ = sys::unlink(&path);
     }
 }
 
 /// Runs `f` while no other process does so with this name.
 pub fn locked<T>(name: &str, f: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let fd = open(name, libc::O_RDWR | libc::O_CREAT)?;
-    // SAFETY: integers.
-    let done = unsafe { syscall!(Sysno::flock, fd, libc::LOCK_EX) }
-        .map_err(|e| e.into_raw())
-        .and_then(|_| f());
+    let done = sys::flock(fd, libc::LOCK_EX).and_then(|()| f());
     let _ = sys::close(fd);
     done
 }

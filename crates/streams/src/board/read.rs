@@ -146,8 +146,7 @@ fn map_sealed(fd: i32, size: usize) -> Option<*mut u8> {
     if st.st_size as usize != size || seals & libc::F_SEAL_SHRINK == 0 {
         return None;
     }
-    // SAFETY: a fresh mapping of a file that can't shrink.
-    unsafe { sys::mmap(0, size, libc::PROT_READ, libc::MAP_SHARED, fd, 0) }.ok()
+    sys::map(size, libc::PROT_READ, libc::MAP_SHARED, fd).ok()
 }
 
 fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {

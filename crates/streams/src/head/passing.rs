@@ -567,7 +567,6 @@ fn map(memfd: c_int, len: usize) -> Result<Body, Errno> {
     if len == 0 || len > LONGEST || size != len as u64 || seals & needed != needed {
         return Err(libc::EPROTO);
     }
-    // SAFETY: a fresh mapping of a file of that size that can't change.
-    let at = unsafe { sys::mmap(0, len, libc::PROT_READ, libc::MAP_PRIVATE, memfd, 0) }?;
+    let at = sys::map(len, libc::PROT_READ, libc::MAP_PRIVATE, memfd)?;
     Ok(Body { at, len })
 }

@@ -60,8 +60,7 @@ pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
     let own = sys::getpid();
     let pid = if pid == 0 { own } else { pid };
     if pid != own {
-        // SAFETY: signal 0 only asks.
-        unsafe { syscall!(Sysno::kill, pid, 0) }.map_err(|e| e.into_raw())?;
+        sys::kill(pid, 0)?;
     }
     if events != 0 {
         // A program that waits for a signal is in no call that could look.

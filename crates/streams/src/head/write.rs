@@ -260,15 +260,7 @@ pub fn with_signal(e: Errno) -> Errno {
 }
 
 fn broken_pipe() -> Errno {
-    // SAFETY: a signal to the calling thread, as the kernel sends it.
-    unsafe {
-        let _ = syscalls::syscall!(
-            syscalls::Sysno::tgkill,
-            sys::getpid(),
-            sys::gettid(),
-            libc::SIGPIPE
-        );
-    }
+    sys::raise(libc::SIGPIPE);
     libc::EPIPE
 }
 

@@ -188,7 +188,6 @@ struct Alarm(Owned);
 
 impl Alarm {
     fn every(ns: i64, head: &'static Head) -> sys::Result<Alarm> {
-        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         let turn = libc::timespec {
             tv_sec: 0,
             tv_nsec: ns,
@@ -197,12 +196,7 @@ impl Alarm {
             it_interval: turn,
             it_value: turn,
         };
-        // SAFETY: numbers only.
-        let timer = unsafe { syscall!(Sysno::timerfd_create, libc::CLOCK_MONOTONIC, flags) };
-        let timer = timer
-            .map_err(|e| e.into_raw())
-            .and_then(|fd| hidden::hide_needed(fd as i32))
-            .map(Owned)?;
+        let timer = sys::timerfd().and_then(hidden::hide_needed).map(Owned)?;
         let fd = timer.number();
         // SAFETY: `turns` is readable, and the old value is not asked for.
         unsafe { syscall!(Sysno::timerfd_settime, fd, 0, &turns as *const _, 0) }
