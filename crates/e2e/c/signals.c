@@ -613,11 +613,11 @@ static int begins_anew(const struct anew *call, int what, int patience, const st
     /* What there is room for goes before the number is asked for again; only another connection or a pipe has some of its own. */
     return waited && !((what < 2 || what >= 4) && call->sends && waiting.result > 0);
 }
-static void anew_server(int fd) {
+static void begin_anew(int first, int end) {
     struct sockaddr_in at;
     int l = listen_somewhere(&at);
     handle(SIGUSR1, count, SA_RESTART);
-    for (size_t what = 0; what < sizeof becomes / sizeof *becomes; what++) {
+    for (int what = first; what < end; what++) {
         say("%s", becomes[what]);
         for (size_t i = 0; i < sizeof anews / sizeof *anews; i++) {
             /* A writer who is full goes on by the kernel after a while; on a busy machine that comes first. */
@@ -632,9 +632,13 @@ static void anew_server(int fd) {
             say_result(anews[i].name, waiting.result);
         }
     }
-    send_noise(fd, 0, 100);
 }
+static void anew_server(int fd) { begin_anew(0, FULL_FOR_LONG), send_noise(fd, 0, 100); }
 static void anew_client(int fd) { recv_noise(fd, 0, 100); }
 
+/* The same, where the connection goes on by the kernel. */
+static void anew_by_kernel_server(int fd) { begin_anew(FULL_FOR_LONG, LIMITED + 1), send_noise(fd, 0, 100); }
+static void anew_by_kernel_client(int fd) { recv_noise(fd, 0, 100); }
+
 CASES(CASE(eintr), CASE(restart), CASE(interrupt), CASE(partial), CASE(partial_restart), CASE(jump), CASE(jump_close),
-      CASE(jump_inside), CASE(jump_busy), CASE(anew))
+      CASE(jump_inside), CASE(jump_busy), CASE(anew), CASE(anew_by_kernel))

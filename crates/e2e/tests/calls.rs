@@ -49,7 +49,8 @@ cases!(keeper: close, shutdown, exit, exec, linger);
 cases!(options: inquiry, stamps, stamps_late, zerocopy, peek_offset, peek_offset_before, unread, signalled_unread, repair, encryption);
 cases!(corners: times, limits, mmsg, flags, arrays, addresses, endings, sendfile, numbers, mark, inline, reset, asked, all, limits_before);
 cases!(select: wide, exceptions, closed);
-cases!(signals: eintr, restart, interrupt, partial, partial_restart, jump, jump_close, jump_inside, jump_busy, anew);
+cases!(signals: eintr, restart, interrupt, partial, partial_restart, jump, jump_close, jump_inside, jump_busy, anew,
+    anew_by_kernel);
 cases!(signal_actions: storm, sigio, handlers, resethand, nodefer, wrong_pointer, wrong_structure, defaults, masked);
 cases!(takeover: handler, close, file, shutdown);
 cases!(threads: duplex, crowd, cancel, cancel_close, cancel_writer, cancel_busy, cancel_peeker, close_blocked, close_blocked_cold,
