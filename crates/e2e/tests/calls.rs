@@ -1,6 +1,8 @@
 //! Small C programs that use one connection in every way there is: what they say natively they say accelerated.
 
-use headwater_e2e::{Lab, both, compile};
+use std::collections::HashMap;
+
+use headwater_e2e::{Lab, both, compile, lab};
 
 /// Runs a case of `c/FILE.c` both ways; both of its processes carried traffic, unless they were killed.
 fn same(file: &str, case: &str, flags: &[&str]) -> Lab {
@@ -38,7 +40,8 @@ cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, r
 cases!(epoll_sets: refused, beside, looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
-cases!(transfer: messages, peek, waitall, peek_all, peek_paths, trunc, dontwait, timeouts, counts, vectors, file, urgent, pieces, empty);
+cases!(transfer: messages, peek, waitall, peek_all, peek_paths, trunc, dontwait, timeouts, low_water, counts, vectors, file, urgent,
+    pieces, empty);
 cases!(ends: half, both_halves, read_half, read_half_by_child, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
 cases!(refused: dup3, dup2, close_range, shutdown, sendmmsg, disconnect, disconnect_full);
@@ -385,4 +388,39 @@ mod fortified {
             super::same("wide", case, FLAGS);
         }
     }
+}
+
+/// A case that no list names would pass by never being run.
+#[test]
+fn each_case_is_run() {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.map(str::to_string).collect()
+    };
+    let mut pieces = include_str!("calls.rs").split("\ncases!(");
+    let mut rest = pieces.next().map(words).unwrap_or_default();
+    let mut lists = HashMap::new();
+    for piece in pieces {
+        let (list, behind) = piece.split_once(");").unwrap();
+        let (file, cases) = list.split_once(':').unwrap();
+        lists.insert(file, words(cases));
+        rest.extend(words(behind));
+    }
+    let mut count = 0;
+    for entry in std::fs::read_dir(lab::source("c")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|x| x != "c") {
+            continue;
+        }
+        let file = path.file_stem().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = text.lines().filter(|line| !line.contains("define"));
+        for case in lines.flat_map(|line| line.split("CASE(").skip(1)) {
+            let case = words(case).remove(0);
+            let is_listed = lists.get(file).is_some_and(|list| list.contains(&case));
+            assert!(is_listed || rest.contains(&case), "{file}: {case}");
+            count += 1;
+        }
+    }
+    assert!(count > 300, "{count} cases");
 }
