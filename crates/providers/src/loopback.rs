@@ -6,6 +6,7 @@
 //!   connectionless   Mailbox: an endpoint for datagrams         directory    how a sender finds the ring of an address
 //!   name             addresses, as names of UNIX sockets        pool         pipes kept for other connections
 //!   buffers          the program's memory                        idle_sockets sockets kept for other connections
+//!   request          what a caller and a listener say to each other before there is a link
 //! ```
 //!
 //! Data goes through the ring of a pipe (streams::pipe) and nothing else: a frame is a data unit, or a part of one. A UNIX
@@ -21,6 +22,7 @@ pub mod link;
 pub mod listening;
 pub mod name;
 pub mod pool;
+pub mod request;
 pub mod sizes;
 
 use headwater_host::{hidden, sys};

@@ -23,7 +23,7 @@ use headwater_ipnet::Address;
 use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::outbox::Outbox;
 use headwater_providers::loopback::link::{Label, Link, PIECE};
-use headwater_providers::loopback::listening::Request;
+use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::Sending;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
-use headwater_providers::loopback::listening::Request;
+use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp_stack::addresses::Addresses;

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use headwater_host::sys;
-use headwater_providers::loopback::listening::{Listening, Request};
+use headwater_providers::loopback::listening::Listening;
+use headwater_providers::loopback::request::Request;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;

@@ -10,7 +10,7 @@ use headwater_host::sync::{Ordering, fence};
 use headwater_ipnet::Address;
 use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::{Label, Link, from_hex, to_hex};
-use headwater_providers::loopback::listening::Request;
+use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};

@@ -9,8 +9,9 @@ use headwater_tpi::error::{
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::link::{Call, End, Link, from_hex, to_hex};
-use super::listening::{self, Listening, Request};
+use super::link::{End, Link, from_hex, to_hex};
+use super::listening::Listening;
+use super::request::{self, Call, Request};
 use super::sizes::{Held, Wishes};
 use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
@@ -258,7 +259,7 @@ impl Provider for Circuit {
         check_user_data(data)?;
         let (listening, name) = self.listener().ok_or(Refusal::new(TBADSEQ))?;
         let request = listening.take_out(seq, name)?;
-        listening::say_last(request.socket.number(), data);
+        request::say_last(request.socket.number(), data);
         Ok(())
     }
 

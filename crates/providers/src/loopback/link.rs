@@ -20,17 +20,16 @@ use calling::Again;
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::Meta;
 use headwater_host::sync::{Ordering, fence};
-use headwater_host::{process, sys};
+use headwater_host::sys;
 use headwater_streams::ddi::M_PROTO;
 use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::words::state;
 use headwater_streams::pipe::{Parts, Pipe, section};
 
 use super::idle_sockets::IdleSockets;
-use super::listening::{Brought, Request};
+use super::request::{Brought, Request};
 use super::{Owned, Space};
 
-pub use calling::Call;
 pub use frames::{Front, Label, MORE, front, read_label};
 use frames::{control, says_closed, word};
 pub use passage::{from_hex, to_hex};
@@ -249,9 +248,4 @@ fn take_end(memfd: i32, bells: [i32; 2], side: u32, shadow: i32) -> sys::Result<
         bells,
     })?;
     life::adopt_hidden(pipe, side, shadow)
-}
-
-/// Whether a request's pipe is one that this process made.
-pub fn maker() -> u64 {
-    process::owner().bits()
 }

@@ -13,22 +13,12 @@ use headwater_tpi::Refusal;
 use syscalls::{Sysno, syscall};
 
 use super::{End, Link, Phase};
-use crate::loopback::{Owned, Space, listening, name, pool};
+use crate::loopback::request::{self, Call};
+use crate::loopback::{Owned, name, pool};
 use crate::provider::Outcome;
 
 /// Between two attempts to get into a full backlog, in nanoseconds.
 const RETRY: i64 = 1_000_000;
-
-/// A request as it is sent.
-pub struct Call<'a> {
-    pub space: Space,
-    pub from: &'a [u8],
-    pub to: &'a [u8],
-    pub opts: &'a [u8],
-    pub data: &'a [u8],
-    /// How large the rings are to be.
-    pub ring: usize,
-}
 
 /// A call that may have to be made again.
 pub(super) struct Again {
@@ -40,7 +30,7 @@ pub(super) struct Again {
 impl Link {
     /// Asks for a connection. An inner error: there is none to be had. An outer one: something is lacking here, and nobody was asked.
     pub fn call(call: &Call<'_>) -> Outcome<Result<Link, End>> {
-        let message = listening::request(call);
+        let message = request::message(call);
         if let Some(link) = Link::call_by_known_way(call, &message)? {
             return Ok(Ok(link));
         }
@@ -79,7 +69,7 @@ impl Link {
             return Ok(None);
         };
         let mut body = message.0;
-        body[listening::INODE] = pipe.inode;
+        body[request::INODE] = pipe.inode;
         // Before somebody waits for what the end has to say.
         let head = life::adopt_hidden(pipe, 0, way.socket.number());
         let head = head.inspect_err(|_| pool::forget(pipe));
@@ -149,7 +139,7 @@ impl Link {
         {
             return false;
         }
-        if let Some(data) = listening::refusal(self.socket.number()) {
+        if let Some(data) = request::refusal(self.socket.number()) {
             self.end = Some(End {
                 reason: libc::ECONNREFUSED,
                 data,

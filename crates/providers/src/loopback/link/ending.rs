@@ -14,7 +14,7 @@ use headwater_tpi::error::TLOOK;
 use super::frames::{control, word};
 use super::{Link, Phase};
 use crate::loopback::pool::{self, Way};
-use crate::loopback::{Owned, listening, name};
+use crate::loopback::{Owned, name, request};
 use crate::provider::{Event, Outcome};
 
 impl Link {
@@ -44,7 +44,7 @@ impl Link {
     /// As [`disconnect`](Link::disconnect), of one that stays until it is dropped.
     pub fn abort(&mut self, data: &[u8]) {
         if self.phase == Phase::Asked {
-            listening::say_last(self.socket.number(), data);
+            request::say_last(self.socket.number(), data);
         }
         // A request may have been accepted meanwhile.
         self.tell_last(&[word::DISCONNECT], libc::ECONNRESET, data);

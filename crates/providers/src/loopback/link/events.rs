@@ -7,7 +7,7 @@ use headwater_streams::pipe::words::state;
 
 use super::frames::{Front, Told, front, word};
 use super::{End, Link, Phase};
-use crate::loopback::listening;
+use crate::loopback::request;
 use crate::provider::{Arrived, Event};
 
 /// A killed peer leaves no hint: the kernel is asked now and then by who finds nothing, in nanoseconds.
@@ -169,7 +169,7 @@ impl Link {
         }
         End {
             reason: libc::ECONNREFUSED,
-            data: listening::last_words(self.socket.number()),
+            data: request::last_words(self.socket.number()),
         }
     }
 }
