@@ -13,7 +13,7 @@ use headwater_endpoints::endpoint;
 use headwater_providers::provider::{Arrived, Event, Provider, Waiter};
 use headwater_providers::udp2::Udp2;
 use headwater_providers::udp2::link::Link;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use headwater_tpi::error::*;
 use headwater_tpi::option::{
     INET_IP, INET_UDP, List, Options, T_CURRENT, T_IP_REUSEADDR, T_IP_TTL, T_NEGOTIATE,

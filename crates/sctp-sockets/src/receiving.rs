@@ -6,7 +6,7 @@ use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers;
 use headwater_sctp::recv::Received;
 use headwater_sctp_stack::clock::until;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use libc::iovec;
 
 use super::body::Body;

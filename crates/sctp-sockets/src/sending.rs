@@ -9,7 +9,7 @@ use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::errno;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use libc::iovec;
 
 use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};

@@ -16,7 +16,7 @@ use headwater_sctp_stack::left::{self, Held};
 use headwater_sctp_stack::signal::readable;
 use headwater_sctp_stack::stack;
 use headwater_streams::head::Head;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 
 use super::body::Body;
 use super::options::Options;

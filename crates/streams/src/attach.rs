@@ -27,7 +27,7 @@ use headwater_host::sys::Errno;
 use headwater_host::{hidden, signal, sys};
 use libc::c_int;
 
-use crate::head::wait::Want;
+use crate::head::arming::Want;
 use crate::head::{Head, life, local, passing};
 use crate::pipe::Pipe;
 use holding::Hold;

@@ -4,6 +4,7 @@
 //!   write, read     bytes                         message   putmsg, getmsg and their band forms
 //!   control         ioctl                         poll      readiness, signals
 //!   life            open, close, dup, fork        wait      spin, yield, arm, fence, look again, sleep
+//!   arming          what a call waits for; who relies on the bell, counted
 //!   sleepers        what each thread sleeps at, for those that never come back
 //!   inlet           the messages that can be read, in a ring or in a queue
 //!   transport       frames of transport providers
@@ -13,6 +14,7 @@
 //! A pipe's head without modules is *fast*: its messages stay in the ring, where every process that holds the end finds
 //! them. With modules, or a driver below, it is *queued*: see [`local`].
 
+pub mod arming;
 pub mod bottom;
 pub mod control;
 pub mod copying;

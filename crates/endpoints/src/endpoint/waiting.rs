@@ -10,7 +10,7 @@ use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, poll, process, reclaim, signal, sys};
 use headwater_providers::provider::{Look, Sleep, Waiter};
 use headwater_streams::head::Head;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 
 use super::{Core, Endpoint};
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use headwater_providers::loopback::connectionless::Mailbox;
 use headwater_providers::provider::{Arrived, Event, Provider};
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use headwater_tpi::error::{TFLOW, TNODATA};
 use libc::iovec;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use headwater_providers::loopback::connection::Circuit;
 use headwater_providers::provider::{Arrived, Provider, Sending};
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use libc::iovec;
 
 use crate::datagrams::{mailbox, send_to};

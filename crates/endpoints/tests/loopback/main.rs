@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use headwater_providers::loopback::connection::Circuit;
 use headwater_providers::provider::{Arrived, Event, Provider, Received, Sending, Waiter};
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use headwater_tpi::error::{TFLOW, TNODATA};
 use libc::iovec;
 use sockets::io;

@@ -8,7 +8,7 @@ use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::Outcome;
-use headwater_streams::head::wait::Want;
+use headwater_streams::head::arming::Want;
 use headwater_testkit::processes::{self, Child};
 
 use super::*;

@@ -32,9 +32,9 @@ use core::ptr::null_mut;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use headwater_host::sys::{self, Errno};
 
+use super::arming::Want;
 use super::inlet::{Inlet, Trouble};
 use super::queue_inlet::QueueInlet;
-use super::wait::Want;
 use super::{Head, bottom, signals, upper};
 use crate::ddi::*;
 use crate::exec::attach;

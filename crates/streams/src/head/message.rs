@@ -8,8 +8,8 @@ use headwater_host::sys::Errno;
 use headwater_host::{process, signal, sys};
 use libc::iovec;
 
+use super::arming::Want;
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
-use super::wait::Want;
 use super::write::with_signal;
 use super::{Head, local, opening, passing};
 use crate::ddi as kind;

@@ -9,8 +9,9 @@ use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::table::{Descriptor, Handle};
 
+use super::arming::Want;
 use super::inlet::{Front, Inlet, is_readable};
-use super::wait::{WITHOUT_BELL, Want};
+use super::wait::WITHOUT_BELL;
 use super::{Head, local, opening};
 use crate::pipe::section;
 use crate::pipe::words::state;

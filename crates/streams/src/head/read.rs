@@ -5,9 +5,9 @@ use headwater_host::sys::Errno;
 use headwater_host::{process, signal};
 use libc::iovec;
 
+use super::arming::Want;
 use super::control::is_bad;
 use super::inlet::{Front, Inlet, Sink, Trouble};
-use super::wait::Want;
 use super::{Head, Plain, local, opening};
 use crate::ddi as kind;
 use crate::pipe::section;

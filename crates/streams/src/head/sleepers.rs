@@ -10,7 +10,7 @@ use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, reclaim};
 
 use super::Head;
-use super::wait::Want;
+use super::arming::Want;
 
 /// Sleeps inside handlers inside sleeps ...: beyond this many, one is not remembered.
 const DEPTH: usize = 8;

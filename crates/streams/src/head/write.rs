@@ -7,8 +7,8 @@ use headwater_host::sys::Errno;
 use headwater_host::{signal, sys};
 use libc::iovec;
 
+use super::arming::Want;
 use super::control::is_bad;
-use super::wait::Want;
 use super::{Head, Plain, copying, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};

@@ -10,7 +10,7 @@ use headwater_host::sync::AtomicPtr;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use headwater_host::{hidden, reclaim, sys};
 
-use super::super::wait::Want;
+use super::super::arming::Want;
 use super::super::{Head, all, get, linking, signals};
 use super::{IDLE, after_call, enter, serve};
 use crate::background;
