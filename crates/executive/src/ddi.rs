@@ -4,7 +4,7 @@
 //!   block     mblk_t, dblk_t: allocb, esballoc, dupb, copyb, freeb
 //!   message   chains of blocks: types, control structures, linkb, adjmsg, pullupmsg, msgdsize ...
 //!   owned     `Message`, a chain that frees itself
-//!   queue     queue_t, qinit, streamtab: flags, pairs, what a queue is made of
+//!   queue     queue_t, qinit, streamtab: flags, pairs, what a queue is made of; the perimeter that it lies in
 //!   order     putq, putbq, insq, getq, rmvq, flushq: the order on a queue, what it counts, back-enabling
 //!   flow      canput and its band forms, strqget, strqset
 //!   pass      putnext, put, qreply, putctl

@@ -8,12 +8,10 @@
 use core::cell::Cell;
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::offset_of;
-use core::ptr::{addr_of_mut, null_mut};
+use core::ptr::{NonNull, addr_of_mut, null_mut};
 use std::alloc::{Layout, alloc, dealloc};
 
 use headwater_host::sync::{AtomicU32, Ordering, fence};
-
-use super::owned::OnQueue;
 
 /// A message block (mblk_t).
 #[repr(C)]
@@ -30,6 +28,12 @@ pub struct mblk_t {
     pub b_flag: u16,
     pub b_pad2: isize,
 }
+
+/// A message on a queue, which is used inside the perimeter, and while it is there: see [`Queue`](super::queue::Queue). Made, and
+/// taken back, by [`Message`](super::owned::Message) alone.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OnQueue(pub(super) NonNull<mblk_t>);
 
 /// A data block (dblk_t).
 #[repr(C)]

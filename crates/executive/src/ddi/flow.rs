@@ -6,7 +6,7 @@
 use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 
-use super::owned::OnQueue;
+use super::block::OnQueue;
 use super::queue::*;
 
 /// qfields_t of strqget(9F) and strqset(9F).

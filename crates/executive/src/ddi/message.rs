@@ -7,7 +7,6 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 
 use super::block::*;
-use super::queue::queue_t;
 
 pub const M_DATA: u8 = 0x00;
 pub const M_PROTO: u8 = 0x01;
@@ -135,16 +134,6 @@ pub const SO_ERROPT: c_ulong = 0x4_0000;
 pub const SO_COPYOPT: c_ulong = 0x8_0000;
 pub const SO_MAXBLK: c_ulong = 0x10_0000;
 
-/// linkblk(9S): what I_LINK and I_UNLINK carry.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct linkblk {
-    pub l_qtop: *mut queue_t,
-    pub l_qbot: *mut queue_t,
-    pub l_index: c_int,
-    pub l_pad: [c_long; 5],
-}
-
 /// A C structure that may lie in a message.
 ///
 /// # Safety
@@ -158,7 +147,7 @@ macro_rules! plain {
     )*};
 }
 plain!(u8, u16, u32, u64, usize, i16, i32, i64, isize);
-plain!(iocblk, copyreq, copyresp, stroptions, linkblk);
+plain!(iocblk, copyreq, copyresp, stroptions);
 
 /// datamsg(9F): does this type carry a user's data?
 #[inline]

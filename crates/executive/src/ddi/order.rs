@@ -4,8 +4,9 @@
 //! # Contract
 //! As for [`super::queue`]: inside the perimeter. A message put on a queue belongs to it.
 
+use super::block::OnQueue;
 use super::message::*;
-use super::owned::{Message, OnQueue};
+use super::owned::Message;
 use super::queue::*;
 
 pub const FLUSHALL: isize = 1;

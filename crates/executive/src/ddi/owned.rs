@@ -46,11 +46,6 @@ pub struct Message(NonNull<mblk_t>);
 // SAFETY: a chain has one owner, and data blocks shared by dupmsg count their references atomically.
 unsafe impl Send for Message {}
 
-/// A message on a queue, which is used inside the perimeter, and while it is there: see [`Queue`](super::queue::Queue).
-#[repr(transparent)]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct OnQueue(NonNull<mblk_t>);
-
 impl OnQueue {
     #[inline(always)]
     pub(super) fn new(m: Message) -> OnQueue {

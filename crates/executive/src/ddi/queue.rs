@@ -5,12 +5,15 @@
 //! of a pair lies directly before the write queue.
 
 use core::cell::{Cell, OnceCell};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ops::Deref;
 use core::ptr::{NonNull, null_mut};
 
-use super::owned::{Message, OnQueue};
-use crate::exec::perimeter::Perimeter;
+use headwater_channel::lock::Lock;
+
+use super::block::OnQueue;
+use super::message::Plain;
+use super::owned::Message;
 
 pub type Put = unsafe extern "C-unwind" fn(Queue, Message) -> c_int;
 pub type Service = unsafe extern "C-unwind" fn(Queue) -> c_int;
@@ -124,6 +127,69 @@ impl Deref for Queue {
     }
 }
 
+/// The lock that the procedures of a stream's queues run in, and the queues enabled in it. How it is entered, and what is serviced
+/// then: [`crate::exec::perimeter`].
+pub struct Perimeter {
+    pub(crate) lock: Lock,
+    pub(crate) first: Cell<Option<Queue>>,
+    pub(crate) last: Cell<Option<Queue>>,
+}
+
+// SAFETY: the cells are only touched inside, see the contract of `exec::perimeter`.
+unsafe impl Sync for Perimeter {}
+// SAFETY: the queues that the cells lead to belong to no thread, only to who is inside.
+unsafe impl Send for Perimeter {}
+
+impl Perimeter {
+    pub(crate) const fn new() -> Perimeter {
+        Perimeter {
+            lock: Lock::new(),
+            first: Cell::new(None),
+            last: Cell::new(None),
+        }
+    }
+
+    /// Is a queue waiting to be serviced?
+    pub fn has_enabled(&self) -> bool {
+        self.first.get().is_some()
+    }
+
+    /// Appends a queue that has just been given QENAB.
+    #[inline]
+    pub(crate) fn schedule(&self, q: Queue) {
+        q.q_link.set(None);
+        match self.last.replace(Some(q)) {
+            None => self.first.set(Some(q)),
+            Some(last) => last.q_link.set(Some(q)),
+        }
+    }
+
+    /// Takes a queue of this perimeter off the list, if it is on it.
+    pub(crate) fn unschedule(&self, q: Queue) {
+        if q.flags() & QENAB == 0 {
+            return;
+        }
+        q.lower(QENAB);
+        let mut before = None::<Queue>;
+        let mut at = self.first.get();
+        while let Some(other) = at.filter(|at| *at != q) {
+            before = at;
+            at = other.q_link.get();
+        }
+        if at.is_none() {
+            return;
+        }
+        let after = q.q_link.take();
+        match before {
+            None => self.first.set(after),
+            Some(before) => before.q_link.set(after),
+        }
+        if after.is_none() {
+            self.last.set(before);
+        }
+    }
+}
+
 /// qinit(9S): the procedures of one side.
 #[repr(C)]
 pub struct qinit {
@@ -175,6 +241,19 @@ pub struct module_info {
 unsafe impl Sync for qinit {}
 // SAFETY: what a module says of itself stays as it is.
 unsafe impl Sync for module_info {}
+
+/// linkblk(9S): what I_LINK and I_UNLINK carry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct linkblk {
+    pub l_qtop: *mut queue_t,
+    pub l_qbot: *mut queue_t,
+    pub l_index: c_int,
+    pub l_pad: [c_long; 5],
+}
+
+// SAFETY: integers, and pointers that nobody follows without checking.
+unsafe impl Plain for linkblk {}
 
 /// q_flag: waits to be serviced.
 pub const QENAB: usize = 0x01;

@@ -6,7 +6,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use super::perimeter::Perimeter;
+use super::perimeter::{Guard, Perimeter};
 use super::timer;
 use crate::ddi::order::Flush;
 use crate::ddi::queue::*;
@@ -143,6 +143,26 @@ pub fn unlink(read: Queue) {
     }
 }
 
+/// Moves a stream, from its head's queue pair down, to another perimeter; both are entered. Timers and enabled queues go
+/// along.
+pub fn move_stream(head: Queue, from: &Guard<'_>, to: &Guard<'_>) {
+    if core::ptr::eq(from.perimeter(), to.perimeter()) {
+        return;
+    }
+    for write in head.write().from_here() {
+        for q in [write.read(), write] {
+            let enabled = q.flags() & QENAB != 0;
+            q.unschedule();
+            q.q_perimeter.set(to.perimeter());
+            if enabled {
+                q.raise(QENAB);
+                to.perimeter().schedule(q);
+            }
+            timer::moved(q, to.perimeter());
+        }
+    }
+}
+
 /// What a stream head's queue was before it was linked below a multiplexer.
 pub struct Above([Was; 2]);
 
@@ -156,7 +176,7 @@ struct Was {
 }
 
 /// I_LINK: makes the pair of a stream's head the lower side of the multiplexer `tab`. The stream lies in the multiplexer's
-/// perimeter already ([`super::perimeter::move_stream`]). EINVAL if `tab` is none.
+/// perimeter already ([`move_stream`]). EINVAL if `tab` is none.
 ///
 /// # Safety
 /// The read queue of a live head, and procedures that may be called with the queues of one.

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use headwater_host::log::{self, Level};
 
 use super::queue::Queue;
+use super::timer::{self, TimerId, Work};
 use crate::ddi::owned::Message;
 use crate::ddi::queue::*;
 
@@ -379,9 +380,18 @@ unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: Queue) -> c_in
     0
 }
 
+impl Queue {
+    /// Has [`Module::timer`] of `M`, whose queue this is, called with `token` after so many nanoseconds. Forgotten when the
+    /// module is closed.
+    pub fn timeout<M: Module>(self, nanoseconds: u64, token: usize) -> TimerId {
+        let work = Work::Module(on_timer::<M>, token);
+        timer::add(self.perimeter(), Some(self.read()), nanoseconds, work)
+    }
+}
+
 /// # Safety
 /// A read queue, inside its perimeter, which its stream has not closed.
-pub(super) unsafe fn on_timer<M: Module>(q: Queue, token: usize) {
+unsafe fn on_timer<M: Module>(q: Queue, token: usize) {
     // SAFETY: with that mark its q_ptr is null or a state, and which one is looked at first.
     let state = unsafe {
         let any = q.q_ptr.get().cast::<State<()>>();

@@ -2,8 +2,6 @@
 
 use core::ffi::CStr;
 
-use super::module::Module;
-use super::timer::{self, TimerId, Work};
 use crate::ddi;
 use crate::ddi::owned::Message;
 use crate::ddi::queue::*;
@@ -68,12 +66,5 @@ impl Queue {
         let name = self.procedures().qi_minfo?.mi_idname;
         // SAFETY: a name in such a table stays.
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
-    }
-
-    /// Has [`Module::timer`] of `M`, whose queue this is, called with `token` after so many nanoseconds. Forgotten when the
-    /// module is closed.
-    pub fn timeout<M: Module>(self, nanoseconds: u64, token: usize) -> TimerId {
-        let work = Work::Module(super::module::on_timer::<M>, token);
-        timer::add(self.perimeter(), Some(self.read()), nanoseconds, work)
     }
 }

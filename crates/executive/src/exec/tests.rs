@@ -435,7 +435,7 @@ fn modules_are_found_by_name() {
 #[test]
 fn a_held_executive_lets_nobody_in() {
     let perimeter = Perimeter::fresh();
-    let held = perimeter::hold_all();
+    let held = hold_all();
     assert!(perimeter.try_enter().is_none());
     drop(held);
     assert!(perimeter.try_enter().is_some());

@@ -11,9 +11,9 @@ use super::requests::{self, ioctl_message};
 use super::{Head, life, local};
 use crate::background;
 use crate::ddi::*;
-use crate::exec::attach::{Above, link_lower, unlink_lower};
+use crate::exec::attach::{Above, link_lower, move_stream, unlink_lower};
 use crate::exec::guarded::{Entered, Guarded};
-use crate::exec::perimeter::{Perimeter, move_stream};
+use crate::exec::perimeter::Perimeter;
 use crate::pipe::words::state;
 
 const I_LINK: c_int = (b'S' as c_int) << 8 | 12;

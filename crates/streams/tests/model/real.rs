@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_long};
 use std::ptr::null_mut;
 
-use headwater_streams::ddi::owned::OnQueue;
 use headwater_streams::ddi::*;
 use headwater_streams::exec::{Guard, Perimeter, alloc_pair, free_pair, link_below, setq, unlink};
 

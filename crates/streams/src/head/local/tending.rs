@@ -15,7 +15,7 @@ use super::super::{Head, all, get, linking, signals};
 use super::{IDLE, after_call, enter, serve};
 use crate::background;
 use crate::ddi::*;
-use crate::exec::perimeter;
+use crate::exec::fork;
 
 /// Who asked for SIGPOLL at a pipe is looked after this often, where what happens is not seen by a call of this process.
 const SIGNAL_LOOK: u64 = Duration::from_millis(4).as_nanos() as u64;
@@ -24,7 +24,7 @@ const HANGUP_LOOK: u64 = Duration::from_millis(100).as_nanos() as u64;
 /// How often one is served that can't be watched.
 const UNWATCHED_LOOK: u64 = Duration::from_millis(4).as_nanos() as u64;
 
-static HELD: AtomicPtr<(perimeter::Held, linking::Held)> = AtomicPtr::new(null_mut());
+static HELD: AtomicPtr<(fork::Held, linking::Held)> = AtomicPtr::new(null_mut());
 
 /// The background thread's turn: serves what no call serves. Returns when it wants the next one.
 pub fn tick(now: u64) -> u64 {
@@ -77,7 +77,7 @@ pub fn unwatch(head: &Head) {
 pub fn before_fork() -> bool {
     all(&reclaim::enter()).for_each(Head::look_for_names);
     HELD.store(
-        Box::into_raw(Box::new((perimeter::hold_all(), linking::hold()))),
+        Box::into_raw(Box::new((fork::hold_all(), linking::hold()))),
         Release,
     );
     true
