@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::failure::{Result, tells_wrong_bytes};
+use crate::numbers::number;
 use crate::placement::Placement;
 use crate::report::{ArmReport, Report};
 use crate::results::Run;
 use crate::stats::{independent_ratio, median};
-use crate::table::{self, number};
+use crate::table;
 
 /// Fewer rounds than these cannot tell noise from change.
 const FEWEST: usize = 5;

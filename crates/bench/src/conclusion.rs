@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Arm, Goal};
 use crate::findings::{Headline, Plot, Seed, Sheet};
 use crate::lenient;
+use crate::numbers::{duration, number};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::least_squares;
-use crate::table::{self, duration, number};
+use crate::table;
 use crate::verdict::{self, Comparison};
 
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use crate::experiments::{self, Works};
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::measuring::{Pace, measure};
+use crate::numbers;
 use crate::placement::Placement;
 use crate::progress::Progress;
 use crate::report::{ArmReport, CarriedReport, CellReport};
@@ -145,7 +146,7 @@ fn one(
 fn result(arm: &ArmReport, ratio: Option<f64>) -> String {
     let proved = arm.carried.as_ref().is_some_and(CarriedReport::holds);
     match ratio {
-        Some(ratio) if proved => format!("{}x", table::number(ratio)),
+        Some(ratio) if proved => format!("{}x", numbers::number(ratio)),
         Some(_) => table::carried(arm),
         None => String::new(),
     }
@@ -156,8 +157,8 @@ fn row(rows: &mut Table, labels: [&str; 2], arm: Option<&ArmReport>, result: Str
         return;
     };
     let [place, how] = labels.map(str::to_string);
-    let count = |value: Option<f64>| value.map_or(String::new(), table::number);
-    let time = |value: Option<f64>| value.map_or(String::new(), table::duration);
+    let count = |value: Option<f64>| value.map_or(String::new(), numbers::number);
+    let time = |value: Option<f64>| value.map_or(String::new(), numbers::duration);
     let median = arm.p50_ns.or(arm.rate.map(|rate| 1e9 / rate));
     let fields = [
         place,

@@ -21,6 +21,8 @@
 //!   findings      tables and plots as data
 //!   counts        what explains a rate, as columns of tables
 //!   outputs       where results go, and where a run goes on from
+//!   table         tables in the terminal
+//!   numbers       numbers and times as people read them
 //!   results       a whole run as JSON, written and read
 //!   report        the run in the terminal
 //!   render        the run as CSV, SVG and HTML
@@ -53,6 +55,7 @@ mod interrupt;
 mod lenient;
 mod machine;
 mod measuring;
+mod numbers;
 mod outputs;
 mod placement;
 mod plan;

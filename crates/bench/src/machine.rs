@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use calibration::Calibration;
 pub use network::{free_port, has_cubic, loopback_bytes};
 
-use crate::table::number;
+use crate::numbers::number;
 
 #[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

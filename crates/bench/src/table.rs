@@ -3,6 +3,7 @@
 use comfy_table::{Cell as Field, CellAlignment, Table, presets};
 
 use crate::experiment::{Cell, Metric, UNIX, Unit};
+use crate::numbers::{duration, number};
 use crate::report::{ArmReport, CellReport, Report};
 use crate::verdict::{Comparison, Figure, Verdict};
 
@@ -153,28 +154,6 @@ pub fn row(table: &mut Table, fields: impl IntoIterator<Item = String>) {
         })
     });
     table.add_row(fields);
-}
-
-/// Three significant digits.
-pub fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_string(),
-        v if v >= 99.95 => grouped(value.round() as i64),
-        v if v >= 9.995 => format!("{value:.1}"),
-        v if v >= 0.9995 => format!("{value:.2}"),
-        v if v >= 0.0005 => format!("{value:.3}"),
-        _ => "0".to_string(),
-    }
-}
-
-/// A time given in nanoseconds, in the unit that suits it.
-pub fn duration(ns: f64) -> String {
-    match ns {
-        n if n >= 1e9 => format!("{} s", number(n / 1e9)),
-        n if n >= 1e6 => format!("{} ms", number(n / 1e6)),
-        n if n >= 1e3 => format!("{} µs", number(n / 1e3)),
-        n => format!("{} ns", number(n)),
-    }
 }
 
 pub fn calls(arm: &ArmReport) -> String {
@@ -365,30 +344,10 @@ fn interval(comparison: &Comparison) -> String {
     }
 }
 
-/// With a comma before each three digits but the first.
-pub fn grouped(value: i64) -> String {
-    let digits = value.abs().to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}", groups.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn figures_have_three_digits_and_a_fitting_unit() {
-        let figures = [0.0, 0.0123, 0.9, 1.0, 12.34, 99.96, 1234567.8];
-        let shown = figures.map(number);
-        assert_eq!(
-            shown,
-            ["0", "0.012", "0.900", "1.00", "12.3", "100", "1,234,568"]
-        );
-        assert_eq!(duration(62_400.0), "62.4 µs");
-        assert_eq!(duration(380.0), "380 ns");
-    }
     #[test]
     fn a_difference_has_a_sign_and_the_unit_of_its_cost() {
         let comparison = |metric, more| Comparison {

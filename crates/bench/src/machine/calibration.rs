@@ -14,8 +14,8 @@ use headwater_load::raw::{Wire, pin};
 use rustix::event::{EventfdFlags, eventfd};
 use serde::{Deserialize, Serialize};
 
+use crate::numbers::{duration, number};
 use crate::stats::median;
-use crate::table::{duration, number};
 
 const SHORT: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(25);

@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::experiment::Metric;
 use crate::findings::{Measure, Value};
-use crate::table;
+use crate::numbers;
 use crate::verdict::{Comparison, Figure};
 
 /// Stands where nothing was measured.
@@ -27,7 +27,7 @@ pub fn number(value: f64) -> String {
     if size != 0.0 && !(5e-4..1e12).contains(&size) {
         return minus(&scientific(value));
     }
-    minus(&table::number(value))
+    minus(&numbers::number(value))
 }
 
 /// A value with its unit, as tables and tips show it.
@@ -88,7 +88,7 @@ fn times(value: f64) -> String {
 }
 
 pub fn count(count: usize) -> String {
-    table::grouped(count as i64)
+    numbers::grouped(count as i64)
 }
 
 /// The figure of a comparison, or another value of its kind.

@@ -7,9 +7,9 @@ use super::{BANDWIDTH, FTP, ROUND_TRIP};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Headline, Seed};
 use crate::fit::Saturation;
+use crate::numbers::{duration, number};
 use crate::placement::Placement::{self, Apart, Free, Same};
 use crate::stats::Factor;
-use crate::table::{duration, number};
 use crate::tables;
 
 const FILE: &str = "001_41e00d44dcd0bce4.txt";

@@ -4,10 +4,10 @@ use crate::conclude::{self, Pair};
 use crate::conclusion::{Best, Conclusion, Regression};
 use crate::experiment::{Goal, Metric, PIPE, STREAMS, UNIX};
 use crate::findings::{Headline, Plot, Seed};
+use crate::numbers::number;
 use crate::placement::Placement::{self, Apart, Same};
 use crate::report::CellReport;
 use crate::sizes;
-use crate::table::number;
 use crate::tables;
 use crate::verdict::Comparison;
 

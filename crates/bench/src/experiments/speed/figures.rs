@@ -3,9 +3,9 @@
 use crate::experiment::Sample;
 use crate::findings::Point;
 use crate::latency::Latency;
+use crate::numbers;
 use crate::report::{ArmReport, CellReport};
 use crate::stats::{Factor, known_median};
-use crate::table;
 
 /// The document's number of messages, for which times are given.
 pub const MANY: f64 = 100_000.0;
@@ -65,8 +65,8 @@ pub fn threshold(points: &[(f64, f64)], wanted: f64) -> Option<f64> {
 /// A size as people say it.
 pub fn bytes(size: f64) -> String {
     match size {
-        size if size >= 1048576.0 => format!("{} MiB", table::number(size / 1048576.0)),
-        size if size >= 1024.0 => format!("{} KiB", table::number(size / 1024.0)),
+        size if size >= 1048576.0 => format!("{} MiB", numbers::number(size / 1048576.0)),
+        size if size >= 1024.0 => format!("{} KiB", numbers::number(size / 1024.0)),
         size => format!("{size} bytes"),
     }
 }

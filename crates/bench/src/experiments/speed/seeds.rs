@@ -8,9 +8,9 @@ use super::way::{COPY_ALONE, DOORBELL, HAND_OFF, SEMAPHORE, ZERO_COPY};
 use crate::conclude::find;
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::findings::Seed;
+use crate::numbers::{duration, number};
 use crate::placement::Placement::Apart;
 use crate::report::{ArmReport, CellReport};
-use crate::table::{duration, number};
 use crate::tables;
 
 const FILE: &str = "002_17239467083f8f65.txt";
