@@ -7,8 +7,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::Proof;
-
 /// The library's counters, summed over the processes of a sample.
 #[derive(Clone, Default, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(default)]
@@ -60,6 +58,21 @@ impl Counters {
         self.unswitches += other.unswitches;
         self.processes += 1;
     }
+}
+
+/// What an accelerated sample must show to count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// At least so many accelerated ends of connections, and a quiet loop-back device.
+    Carried { ends: u64 },
+    /// At least so many accelerated ends, whatever else rightly goes by TCP.
+    Counted { ends: u64 },
+    /// That the library was there, and the loop-back device quiet beside messages of this size: no connections are counted.
+    Quiet { size: usize },
+    /// That the library was there: nothing is to be carried, or it rightly ends before it is.
+    Loaded,
+    /// Nothing.
+    None,
 }
 
 /// Whether a sample was carried, or what speaks against it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::carriage::Counters;
+use crate::carriage::{Counters, Proof};
 use crate::latency::Latency;
 use crate::machine::Machine;
 use crate::placement::Placement;
@@ -30,21 +30,6 @@ pub struct Cell {
     pub stretch: f64,
     pub placements: &'static [Placement],
     pub proof: Proof,
-}
-
-/// What an accelerated sample must show to count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// At least so many accelerated ends of connections, and a quiet loop-back device.
-    Carried { ends: u64 },
-    /// At least so many accelerated ends, whatever else rightly goes by TCP.
-    Counted { ends: u64 },
-    /// That the library was there, and the loop-back device quiet beside messages of this size: no connections are counted.
-    Quiet { size: usize },
-    /// That the library was there: nothing is to be carried, or it rightly ends before it is.
-    Loaded,
-    /// Nothing.
-    None,
 }
 
 impl Cell {

@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arms::user;
-use crate::carriage::{self, Carried};
+use crate::carriage::{self, Carried, Proof};
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, PIPE, Proof,
-    STREAMS, Sample, TCP, TCP_NODELAY, UNIX,
+    ACCELERATED, ACCELERATED_NODELAY, Against, Arm, Carrier, Cell, Goal, Metric, PIPE, STREAMS,
+    Sample, TCP, TCP_NODELAY, UNIX,
 };
 use crate::lenient;
 use crate::placement::Placement;

@@ -18,10 +18,11 @@ pub(super) use redis::redis;
 
 use super::printed::Told;
 use super::work::{Work, Works};
+use crate::carriage::Proof;
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
 use crate::counts;
-use crate::experiment::{Job, Proof, Sample, UNIX};
+use crate::experiment::{Job, Sample, UNIX};
 use crate::failure::Result;
 use crate::placement::Placement;
 use crate::report::CellReport;

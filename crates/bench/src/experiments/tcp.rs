@@ -80,7 +80,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Proof;
+    use crate::carriage::Proof;
 
     #[test]
     fn every_size_is_there_and_sockets_that_claim_to_be_fast_must_prove_it() {

@@ -7,8 +7,9 @@ use rustix::process::geteuid;
 
 use super::rates::COLD;
 use super::{Work, ends, silently, wrk};
+use crate::carriage::Proof;
 use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
+use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
 use crate::failure::Result;
 use crate::{tables, tools};
 

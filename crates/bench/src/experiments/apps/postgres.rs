@@ -7,8 +7,9 @@ use cluster::Cluster;
 
 use super::rates::{COLD, Rates};
 use super::{Work, ends, number_after, silently};
+use crate::carriage::Proof;
 use crate::exchange::{Exchange, Outcome};
-use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Proof, Sample, TCP, UNIX, Unit};
+use crate::experiment::{ACCELERATED, Carrier, Cell, Job, Sample, TCP, UNIX, Unit};
 use crate::failure::{Failure, Result};
 
 /// Transactions of the first run.

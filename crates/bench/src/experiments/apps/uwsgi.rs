@@ -5,8 +5,9 @@ use std::process::Command;
 
 use super::rates::COLD;
 use super::{Work, silently, wrk};
+use crate::carriage::Proof;
 use crate::exchange::Exchange;
-use crate::experiment::{ACCELERATED, Cell, Job, Proof, Sample, TCP, Unit};
+use crate::experiment::{ACCELERATED, Cell, Job, Sample, TCP, Unit};
 use crate::failure::Result;
 use crate::tools;
 

@@ -1,8 +1,9 @@
 //! Calls on descriptors that are not looked after.
 
 use super::{ARMS, Told, Work};
+use crate::carriage::Proof;
 use crate::exchange;
-use crate::experiment::{Cell, Job, Proof, Sample, Unit};
+use crate::experiment::{Cell, Job, Sample, Unit};
 use crate::failure::Result;
 use crate::placement::Placement;
 

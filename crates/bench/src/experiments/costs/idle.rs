@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::super::printed::echoed;
 use super::{ARMS, LONGER, Work, serve};
-use crate::experiment::{Cell, Job, Proof, Sample, Unit};
+use crate::carriage::Proof;
+use crate::experiment::{Cell, Job, Sample, Unit};
 use crate::failure::Result;
 use crate::placement::Placement::{Apart, Same};
 

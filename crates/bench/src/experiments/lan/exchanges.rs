@@ -3,7 +3,8 @@
 use super::super::work::{Work, boxed};
 use super::program::{self, Shape};
 use super::{BANDWIDTH, ROUND_TRIP};
-use crate::experiment::{ACCELERATED, Cell, Job, Proof, RAW_CHANNEL, Sample, TCP, UNIX, Unit};
+use crate::carriage::Proof;
+use crate::experiment::{ACCELERATED, Cell, Job, RAW_CHANNEL, Sample, TCP, UNIX, Unit};
 use crate::failure::Result;
 use crate::placement::Placement;
 

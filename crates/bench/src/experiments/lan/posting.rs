@@ -3,7 +3,8 @@
 use super::super::work::{Work, boxed};
 use super::POSTING;
 use super::program;
-use crate::experiment::{Arm, Carrier, Cell, Job, PIPE, Proof, RAW_CHANNEL, Sample, Unit};
+use crate::carriage::Proof;
+use crate::experiment::{Arm, Carrier, Cell, Job, PIPE, RAW_CHANNEL, Sample, Unit};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement;
 

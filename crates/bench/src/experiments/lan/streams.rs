@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::super::work::{Work, boxed};
 use super::program::{self, Shape};
+use crate::carriage::Proof;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, Cell, Job, Proof, RAW_CHANNEL, Sample, TCP, TCP_NODELAY,
-    UNIX, Unit,
+    ACCELERATED, ACCELERATED_NODELAY, Cell, Job, RAW_CHANNEL, Sample, TCP, TCP_NODELAY, UNIX, Unit,
 };
 use crate::failure::Result;
 use crate::placement::Placement;

@@ -3,8 +3,8 @@
 use posting::POSTED;
 
 use super::*;
-use crate::carriage::Counters;
-use crate::experiment::{ACCELERATED, Arm, PIPE, Proof, RAW_CHANNEL, TCP, UNIX, Unit};
+use crate::carriage::{Counters, Proof};
+use crate::experiment::{ACCELERATED, Arm, PIPE, RAW_CHANNEL, TCP, UNIX, Unit};
 use crate::experiment::{Cell, Sample};
 use crate::findings::{Sheet, Value};
 use crate::placement::Placement::{self, Free, Same};

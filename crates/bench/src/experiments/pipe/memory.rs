@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::{NAME, STREAMS, Work, kind, parse};
+use crate::carriage::Proof;
 use crate::exchange;
-use crate::experiment::{Arm, Cell, Job, PIPE, Proof, Sample, Unit, streams};
+use crate::experiment::{Arm, Cell, Job, PIPE, Sample, Unit, streams};
 use crate::failure::Result;
 use crate::placement::Placement::Same;
 

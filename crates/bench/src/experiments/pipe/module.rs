@@ -1,7 +1,8 @@
 //! What a pushed module costs: one that passes messages on, and one that queues them for its service procedure.
 
 use super::{STREAMS, Work, kind, transfer};
-use crate::experiment::{Arm, Cell, Job, Proof, Sample, Unit, streams};
+use crate::carriage::Proof;
+use crate::experiment::{Arm, Cell, Job, Sample, Unit, streams};
 use crate::failure::Result;
 use crate::placement::Placement::Same;
 

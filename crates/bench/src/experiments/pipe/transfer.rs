@@ -2,7 +2,8 @@
 
 use super::super::work::boxed;
 use super::{Work, kind, transfer};
-use crate::experiment::{Cell, Job, PIPE, Proof, STREAMS, Sample, UNIX, Unit};
+use crate::carriage::Proof;
+use crate::experiment::{Cell, Job, PIPE, STREAMS, Sample, UNIX, Unit};
 use crate::failure::Result;
 use crate::placement::Placement::{self, Free, Same, SameBusy};
 

@@ -4,8 +4,9 @@ use serde::Deserialize;
 
 use super::super::work::boxed;
 use super::{NAME, Told, Work, parse, sockets};
+use crate::carriage::Proof;
 use crate::exchange;
-use crate::experiment::{Arm, Cell, Job, Proof, Sample, Unit};
+use crate::experiment::{Arm, Cell, Job, Sample, Unit};
 use crate::failure::Result;
 use crate::placement::Placement::Same;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{NAME, Told, Work, parse, sockets};
-use crate::experiment::{Arm, Cell, Job, Proof, Sample, Unit};
+use crate::carriage::Proof;
+use crate::experiment::{Arm, Cell, Job, Sample, Unit};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement::Apart;
 use crate::process::{self, Running};

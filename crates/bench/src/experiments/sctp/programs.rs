@@ -5,8 +5,9 @@ use std::process::Command;
 
 use super::super::apps::received;
 use super::Work;
+use crate::carriage::Proof;
 use crate::exchange::Exchange;
-use crate::experiment::{Arm, Carrier, Cell, Job, Proof, Sample, TCP, Unit, streams};
+use crate::experiment::{Arm, Carrier, Cell, Job, Sample, TCP, Unit, streams};
 use crate::experiments::xti::pair::{End, Pair, Way};
 use crate::failure::Result;
 use crate::machine;

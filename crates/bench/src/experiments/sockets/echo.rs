@@ -3,10 +3,11 @@
 use super::super::printed::both_ends;
 use super::super::work::boxed;
 use super::{Work, raw};
+use crate::carriage::Proof;
 use crate::exchange::Exchange;
 use crate::experiment::{
-    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Job, Proof, RAW_CHANNEL, Sample,
-    TCP, TCP_NODELAY, UNIX, Unit,
+    ACCELERATED, ACCELERATED_NODELAY, CACHE_LINE, Carrier, Cell, Job, RAW_CHANNEL, Sample, TCP,
+    TCP_NODELAY, UNIX, Unit,
 };
 use crate::failure::Result;
 use crate::process::Running;

@@ -6,9 +6,10 @@ use serde::Deserialize;
 
 use super::Work;
 use crate::arms::user;
+use crate::carriage::Proof;
 use crate::exchange;
 use crate::experiment::{
-    ACCELERATED_NODELAY, Arm, Carrier, Cell, Job, Proof, Sample, TCP_NODELAY, Unit, streams,
+    ACCELERATED_NODELAY, Arm, Carrier, Cell, Job, Sample, TCP_NODELAY, Unit, streams,
 };
 use crate::experiments::printed::{Told, parse};
 use crate::failure::{Failure, Result};
