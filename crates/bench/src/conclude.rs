@@ -5,7 +5,7 @@ use crate::experiment::{ACCELERATED, Against, Arm, Goal, Metric, NATIVE};
 use crate::findings::{Curve, Headline, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
 use crate::report::{ArmReport, CellReport};
-use crate::tables;
+use crate::tables::{self, Compared, Told};
 use crate::verdict::{self, Comparison, Verdict};
 
 /// Two arms of a cell, and what to call that.
@@ -59,6 +59,39 @@ impl Pair {
     }
 }
 
+/// What an experiment compares in one plot.
+pub fn pairs(experiment: &str, group: &str) -> Vec<Pair> {
+    let own = tables::COMPARED
+        .iter()
+        .filter(|row| row.experiment == experiment && row.group == group);
+    let pair = |row: &'static Compared| Pair {
+        label: &row.label,
+        cell: &row.cell,
+        arm: &row.arm,
+        against: &row.against,
+        metric: row.metric,
+    };
+    own.map(pair).collect()
+}
+
+/// The headlines of an experiment, of what was measured.
+pub fn headlines(experiment: &str, cells: &[CellReport]) -> Vec<Headline> {
+    let own = tables::HEADLINES
+        .iter()
+        .filter(|row| row.experiment == experiment);
+    let headline = |row: &'static Told| {
+        let pair = Pair {
+            label: &row.label,
+            cell: &row.cell,
+            arm: &row.arm,
+            against: &row.against,
+            metric: row.metric,
+        };
+        pair.headline(cells, row.placements, &row.of)
+    };
+    own.filter_map(headline).collect()
+}
+
 pub fn headline(what: &str, of: &str, ratio: &Comparison) -> Headline {
     Headline {
         what: what.to_string(),
@@ -92,7 +125,7 @@ pub fn compared(
     Conclusion {
         plots: plots.iter().map(bars).collect(),
         sheets: sheets.iter().map(ratios).collect(),
-        headlines: tables::headlines(experiment, cells),
+        headlines: headlines(experiment, cells),
         ..Conclusion::default()
     }
 }

@@ -4,12 +4,13 @@ use crate::findings::{Sheet, Value};
 use crate::report::{ArmReport, CellReport};
 use crate::tables;
 
-/// As tables name columns.
-pub const COLUMNS: &str = "wake-ups/msg:count|switches/msg:count|calls/msg:count";
-
-/// What they are, for a caption.
-pub const MEANING: &str = "Wake-ups, context switches and system calls of a message are those of both ends; wake-ups are the library's \
-     own, calls were counted in runs of their own.";
+impl Sheet {
+    /// Adds a row and what explains it, for a table that counts.
+    pub fn explained(&mut self, mut row: Vec<Value>, arm: Option<&ArmReport>) {
+        row.extend(fields(arm));
+        self.rows.push(row);
+    }
+}
 
 /// An arm's fields for the columns.
 pub fn fields(arm: Option<&ArmReport>) -> [Value; 3] {

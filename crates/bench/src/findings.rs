@@ -3,9 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counts;
 use crate::lenient;
-use crate::report::ArmReport;
 use crate::stats;
 
 /// A table. `name` is that of its CSV file, without the experiment's.
@@ -135,14 +133,6 @@ pub struct Headline {
     pub low: f64,
     #[serde(deserialize_with = "lenient::number")]
     pub high: f64,
-}
-
-impl Sheet {
-    /// Adds a row and what explains it, for a table that counts.
-    pub fn explained(&mut self, mut row: Vec<Value>, arm: Option<&ArmReport>) {
-        row.extend(counts::fields(arm));
-        self.rows.push(row);
-    }
 }
 
 impl Seed {

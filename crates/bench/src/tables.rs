@@ -7,12 +7,9 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
-use crate::conclude::Pair;
-use crate::counts;
 use crate::experiment::{Against, Cell, Goal, Metric};
-use crate::findings::{Axis, Column, Curve, Headline, Measure, Plot, Scale, Sheet};
+use crate::findings::{Axis, Column, Curve, Measure, Plot, Scale, Sheet};
 use crate::placement::Placement;
-use crate::report::CellReport;
 
 macro_rules! table {
     ($name:ident: $row:ty, $file:literal) => {
@@ -75,7 +72,7 @@ pub struct Told {
     pub against: String,
     pub metric: Metric,
     #[serde(deserialize_with = "placements")]
-    placements: &'static [Placement],
+    pub placements: &'static [Placement],
 }
 
 /// What is wanted of some cells, each by its name or all of a work from one size to another: `udp-1..1024`.
@@ -178,40 +175,6 @@ pub fn quick(experiment: &str) -> Vec<&'static str> {
     own.map(|quick| quick.cell.as_str()).collect()
 }
 
-/// What an experiment compares in one plot.
-pub fn pairs(experiment: &str, group: &str) -> Vec<Pair> {
-    let own = COMPARED
-        .iter()
-        .filter(|row| row.experiment == experiment && row.group == group);
-    let pair = |row: &'static Compared| Pair {
-        label: &row.label,
-        cell: &row.cell,
-        arm: &row.arm,
-        against: &row.against,
-        metric: row.metric,
-    };
-    own.map(pair).collect()
-}
-
-/// Those of an experiment that were measured.
-pub fn headlines(experiment: &str, cells: &[CellReport]) -> Vec<Headline> {
-    let own = HEADLINES.iter().filter(|row| row.experiment == experiment);
-    own.filter_map(|row| row.pair().headline(cells, row.placements, &row.of))
-        .collect()
-}
-
-impl Told {
-    fn pair(&'static self) -> Pair {
-        Pair {
-            label: &self.label,
-            cell: &self.cell,
-            arm: &self.arm,
-            against: &self.against,
-            metric: self.metric,
-        }
-    }
-}
-
 impl Wanted {
     fn is_of(&self, cell: &Cell) -> bool {
         self.cells.split(' ').any(|name| {
@@ -267,6 +230,13 @@ fn placements<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Placement]
     }
 }
 
+/// The columns that explain a rate.
+const COUNTS: &str = "wake-ups/msg:count|switches/msg:count|calls/msg:count";
+
+/// What they are, for a caption.
+const MEANING: &str = "Wake-ups, context switches and system calls of a message are those of both ends; wake-ups are the library's \
+     own, calls were counted in runs of their own.";
+
 /// A table of an experiment, with these words in place of those in braces; its rows are still to come.
 pub fn sheet(experiment: &str, name: &str, words: &[(&str, &str)]) -> Sheet {
     let mut rows = SHEETS.iter();
@@ -280,10 +250,8 @@ pub fn sheet(experiment: &str, name: &str, words: &[(&str, &str)]) -> Sheet {
         rows: Vec::new(),
     };
     if row.counts {
-        sheet.caption = format!("{} {}", sheet.caption, counts::MEANING);
-        sheet
-            .columns
-            .extend(counts::COLUMNS.split('|').filter_map(column));
+        sheet.caption = format!("{} {MEANING}", sheet.caption);
+        sheet.columns.extend(COUNTS.split('|').filter_map(column));
     }
     sheet
 }

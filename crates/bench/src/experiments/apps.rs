@@ -26,7 +26,6 @@ use crate::experiment::{Job, Sample, UNIX};
 use crate::failure::Result;
 use crate::placement::Placement;
 use crate::report::CellReport;
-use crate::tables;
 
 pub fn experiment() -> Works {
     let works = vec![
@@ -68,7 +67,7 @@ pub fn experiment() -> Works {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    let over_tcp = tables::pairs("apps", "programs");
+    let over_tcp = conclude::pairs("apps", "programs");
     let over_unix: Vec<Pair> = over_tcp.iter().map(|pair| pair.over(UNIX)).collect();
     let all = [over_tcp.clone(), over_unix.clone()].concat();
     let plots = [("over-tcp", over_tcp), ("over-unix", over_unix)];

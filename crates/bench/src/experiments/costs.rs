@@ -14,7 +14,6 @@ use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, Arm, Metric, NATIVE};
 use crate::placement::Placement;
 use crate::report::CellReport;
-use crate::tables;
 
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
@@ -31,7 +30,7 @@ pub fn experiment() -> Works {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    let plots = [("costs", tables::pairs("costs", "costs"))];
+    let plots = [("costs", conclude::pairs("costs", "costs"))];
     let sheets = [
         ("time", Metric::Time),
         ("cpu", Metric::CpuShare),

@@ -14,11 +14,12 @@ use super::ranges::{self, Beside};
 use super::work::{Work, Works, boxed};
 use super::xti::flow::highest;
 use super::xti::sockets;
+use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
 use crate::placement::Placement::{Apart, Same};
 use crate::report::CellReport;
-use crate::{sizes, tables};
+use crate::sizes;
 
 /// The program that speaks SCTP by its Rust API.
 const NAME: &str = "headwater-load sctpperf";
@@ -57,7 +58,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         plots,
         sheets: sheets.into_iter().flatten().collect(),
         seeds: ranges::TCP.seeds(cells, SHARED.0, &beside),
-        headlines: tables::headlines("sctp", cells),
+        headlines: conclude::headlines("sctp", cells),
         ..Conclusion::default()
     }
 }

@@ -12,7 +12,6 @@ use crate::conclusion::Conclusion;
 use crate::experiment::{TCP, UNIX};
 use crate::placement::Placement;
 use crate::report::CellReport;
-use crate::tables;
 
 pub fn experiment() -> Works {
     let programs: Vec<Box<dyn Work>> = vec![
@@ -42,8 +41,8 @@ pub fn experiment() -> Works {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    let own = |group| tables::pairs("sockets", group);
-    let installed = [tables::pairs("apps", "programs"), own("programs")].concat();
+    let own = |group| conclude::pairs("sockets", group);
+    let installed = [conclude::pairs("apps", "programs"), own("programs")].concat();
     let plots = [
         ("round-trips", own("round-trips")),
         ("streams", own("streams")),

@@ -7,11 +7,12 @@ use super::work::{Works, boxed};
 use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
 use super::xti::sockets;
+use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, ACCELERATED_NODELAY, Arm, TCP, TCP_NODELAY, UNIX, streams};
 use crate::placement::Placement::Apart;
 use crate::report::CellReport;
-use crate::{sizes, tables};
+use crate::sizes;
 
 /// By powers of two; the most telling first.
 pub const SIZES: [usize; 15] = [
@@ -72,7 +73,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         plots: sizes::four(cells, WORK, TITLE, TCP.name),
         sheets,
         seeds: ranges::TCP.seeds(cells, WORK, &beside),
-        headlines: tables::headlines("tcp", cells),
+        headlines: conclude::headlines("tcp", cells),
         ..Conclusion::default()
     }
 }

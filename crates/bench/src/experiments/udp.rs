@@ -9,11 +9,12 @@ use super::work::{Works, boxed};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{datagrams, sockets};
+use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, shared, streams};
 use crate::placement::Placement::Apart;
 use crate::report::CellReport;
-use crate::{sizes, tables};
+use crate::sizes;
 
 const WORK: &str = "udp";
 
@@ -66,7 +67,7 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
         plots: sizes::four(cells, WORK, TITLE, SOCKETS.name),
         sheets,
         seeds: ranges::UDP.seeds(cells, WORK, &beside),
-        headlines: tables::headlines("udp", cells),
+        headlines: conclude::headlines("udp", cells),
         ..Conclusion::default()
     }
 }

@@ -14,7 +14,6 @@ use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
 use crate::placement::Placement::{Apart, Same};
 use crate::report::CellReport;
-use crate::tables;
 
 pub fn experiment() -> Works {
     let works = [flow::works(), datagrams::works(), trips::works()];
@@ -39,7 +38,7 @@ pub(super) const fn sockets(name: &'static str) -> Arm {
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
     let groups = ["stream", "datagrams", "within"];
-    let plots = groups.map(|group| (group, tables::pairs("xti", group)));
+    let plots = groups.map(|group| (group, conclude::pairs("xti", group)));
     let all = plots.each_ref().map(|(_, pairs)| pairs.clone()).concat();
     let beside = |(column, arm): (usize, Arm)| Beside { column, arm };
     let rival = sockets(flow::highest().0);

@@ -8,7 +8,6 @@ use crate::numbers::number;
 use crate::placement::Placement::{self, Apart, Same};
 use crate::report::CellReport;
 use crate::sizes;
-use crate::tables;
 use crate::verdict::Comparison;
 
 /// The largest message of the regression.
@@ -35,7 +34,7 @@ pub fn conclude(cells: &[CellReport]) -> Conclusion {
     let goal = Goal::rate(placements, 4.0, 7.0).between(STREAMS, PIPE);
     let best = Best::of(cells, "two-64", placements, &goal, PIPE);
     let of = "a STREAMS pipe, over the kernel's";
-    let mut headlines = tables::headlines("pipe", cells);
+    let mut headlines = conclude::headlines("pipe", cells);
     headlines.extend(best.as_ref().map(|best| in_best(best, of)));
     let regressions: Vec<Regression> = DRAWN
         .iter()

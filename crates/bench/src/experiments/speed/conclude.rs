@@ -6,6 +6,7 @@ mod tables;
 mod tests;
 
 use super::{copies, seeds};
+use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::placement::Placement;
 use crate::report::CellReport;
@@ -18,7 +19,7 @@ pub fn all(cells: &[CellReport]) -> Conclusion {
         sheets: [tables::all(cells), copies::sheets(cells)].concat(),
         plots: [curves::all(cells), copies::plots(cells)].concat(),
         seeds: seeds::all(cells),
-        headlines: crate::tables::headlines("speed", cells),
+        headlines: conclude::headlines("speed", cells),
         ..Conclusion::default()
     }
 }
