@@ -8,10 +8,11 @@ mod runs;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::cells::ArmReport;
 use crate::failure::{Result, tells_wrong_bytes};
 use crate::numbers::number;
 use crate::placement::Placement;
-use crate::report::{ArmReport, Report};
+use crate::report::Report;
 use crate::results::Run;
 use crate::stats::{independent_ratio, median};
 use crate::table;

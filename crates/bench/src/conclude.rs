@@ -1,10 +1,10 @@
 //! What conclusions are made of: the ratio of two arms of a cell, as a headline, as bars, as rows of a table.
 
+use crate::cells::{ArmReport, CellReport};
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, Against, Arm, Goal, Metric, NATIVE};
 use crate::findings::{Curve, Headline, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
 use crate::tables::{self, Compared, Told};
 use crate::verdict::{self, Comparison, Verdict};
 

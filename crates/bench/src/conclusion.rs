@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{ArmReport, CellReport, distinct};
 use crate::experiment::{Arm, Goal};
 use crate::findings::{Headline, Plot, Seed, Sheet};
 use crate::lenient;
 use crate::numbers::{duration, number};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::least_squares;
 use crate::table;
 use crate::verdict::{self, Comparison};

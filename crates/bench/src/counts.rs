@@ -1,7 +1,7 @@
 //! What explains a rate: wake-ups, context switches and system calls of a message, as columns of tables.
 
+use crate::cells::{ArmReport, CellReport};
 use crate::findings::{Sheet, Value};
-use crate::report::{ArmReport, CellReport};
 use crate::tables;
 
 impl Sheet {
@@ -45,9 +45,9 @@ pub fn rates(experiment: &str, name: &str, cells: &[CellReport]) -> Sheet {
 mod tests {
     use super::*;
     use crate::carriage::Counters;
+    use crate::cells::CellReport;
     use crate::experiment::{Cell, Sample, TCP, Unit};
     use crate::placement::Placement;
-    use crate::report::CellReport;
     use crate::verdict::{Series, Syscalls};
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
+use crate::cells::{ArmReport, CarriedReport, CellReport};
 use crate::ctrl_c;
 use crate::effort::Effort;
 use crate::experiment::{ACCELERATED, Cell, Site, TCP};
@@ -15,7 +16,6 @@ use crate::measuring::{Pace, measure};
 use crate::numbers;
 use crate::placement::Placement;
 use crate::progress::Progress;
-use crate::report::{ArmReport, CarriedReport, CellReport};
 use crate::runner::End;
 use crate::scratch::Scratch;
 use crate::select::Extent;

@@ -17,14 +17,16 @@
 //!   machine       what it runs on; a network namespace of its own
 //!   stats, fit    medians and their intervals; curves
 //!   verdict       when a ratio counts
+//!   cells         what is left of a cell
 //!   conclusion    what follows from many cells
 //!   findings      tables and plots as data
+//!   conclude      ratios of two arms as headlines, bars and rows
 //!   counts        what explains a rate, as columns of tables
+//!   report        what is left of an experiment
 //!   outputs       where results go, and where a run goes on from
-//!   table         tables in the terminal
-//!   numbers       numbers and times as people read them
 //!   results       a whole run as JSON, written and read
-//!   report        the run in the terminal
+//!   table         the run in the terminal
+//!   numbers       numbers and times as people read them
 //!   render        the run as CSV, SVG and HTML
 //!   compare       two runs
 //! ```
@@ -36,6 +38,7 @@
 mod account;
 mod arms;
 mod carriage;
+mod cells;
 mod compare;
 mod conclude;
 mod conclusion;
@@ -89,6 +92,7 @@ pub use render::all as render;
 /// What `results.json` holds, for whoever makes, reads or draws it.
 pub mod data {
     pub use crate::carriage::Counters;
+    pub use crate::cells::{ArmReport, CarriedReport, CellReport};
     pub use crate::conclusion::{Best, Conclusion, Regression};
     pub use crate::experiment::{Metric, Sample, Unit};
     pub use crate::findings::{
@@ -97,7 +101,7 @@ pub mod data {
     pub use crate::latency::Latency;
     pub use crate::machine::{Calibration, Machine};
     pub use crate::placement::Placement;
-    pub use crate::report::{ArmReport, CarriedReport, CellReport, Report};
+    pub use crate::report::Report;
     pub use crate::results::{Run, SAMPLES_SCHEMA, SCHEMA, Skipped, export_samples};
     pub use crate::stats::Spread;
     pub use crate::verdict::{Comparison, Figure, Syscalls, Verdict};

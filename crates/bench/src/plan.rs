@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::arms::user;
+use crate::cells::distinct;
 use crate::effort::Effort;
 use crate::experiment::{Arm, Carrier, Cell, Site};
 use crate::experiments::{self, Works};
 use crate::placement::Placement;
-use crate::report::distinct;
 use crate::select::{self, Extent, Selection};
 
 /// What starting and ending the programs of a sample takes, about.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::BenchArgs;
 use crate::arms::user;
+use crate::cells::CellReport;
 use crate::ctrl_c;
 use crate::effort::Effort;
 use crate::experiment::{Arm, Site};
@@ -20,7 +21,7 @@ use crate::plan::{Item, Plan};
 use crate::process::bounds;
 use crate::progress::Progress;
 use crate::render;
-use crate::report::{CellReport, Report};
+use crate::report::Report;
 use crate::results::{self, Run, Skipped};
 use crate::scratch::Scratch;
 use crate::select::{Extent, Selection};
@@ -350,7 +351,7 @@ impl Session {
             if let Some(report) = report {
                 report.conclusion = experiment.conclude(&report.cells);
                 print!("{}", report.conclusion.tables());
-                println!("{}", table::summary(report));
+                println!("{}", report.summary());
             }
         }
         self.run.complete = !interrupted;

@@ -1,10 +1,10 @@
 //! What cells tell that differ in their size alone: the four plots of the documents of 2007, the lines through the times,
 //! and what was sent and received at each size.
 
+use crate::cells::{ArmReport, CellReport, distinct};
 use crate::experiment::Sample;
 use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::{Line, least_squares};
 use crate::tables;
 

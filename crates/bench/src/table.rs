@@ -2,10 +2,10 @@
 
 use comfy_table::{Cell as Field, CellAlignment, Table, presets};
 
-use crate::experiment::{Cell, Metric, UNIX, Unit};
+use crate::cells::{ArmReport, CellReport};
+use crate::experiment::{Cell, Metric, Unit};
 use crate::numbers::{duration, number};
-use crate::report::{ArmReport, CellReport, Report};
-use crate::verdict::{Comparison, Figure, Verdict};
+use crate::verdict::{Comparison, Figure};
 
 /// One cell in one placement: a row for each arm, then what follows from them.
 pub fn cell(cell: &Cell, report: &CellReport) -> String {
@@ -67,72 +67,6 @@ fn fits(table: &Table) -> bool {
     let room = table.width().map_or(100, usize::from);
     let width = table.lines().next().map_or(0, |line| line.chars().count());
     width <= room
-}
-
-/// Every goal and every "never slower" of a report that did not hold, or a line that all did.
-pub fn summary(report: &Report) -> String {
-    let mut goals = new("cell|placement|of|measured|95 %|must|aim|verdict");
-    let mut shown = 0;
-    let mut goal = |cell: &str, placement: &str, comparison: &Comparison| {
-        shown += 1;
-        let wanted =
-            |value: Option<f64>| value.map_or(String::new(), |value| wanted(comparison, value));
-        row(
-            &mut goals,
-            [
-                cell.to_string(),
-                placement.to_string(),
-                of(comparison),
-                shown_as(comparison, comparison.figure.value()),
-                interval(comparison),
-                wanted(comparison.must),
-                wanted(comparison.aim),
-                comparison.verdict.words().to_string(),
-            ],
-        );
-    };
-    for found in &report.cells {
-        for first in &found.comparisons {
-            let aside = first.must.is_none() && first.against == UNIX.name;
-            let held = first.must.is_none() && first.verdict == Verdict::NotSlower;
-            if aside || held {
-                continue;
-            }
-            let again = found.again(first);
-            for comparison in [Some(first), again].into_iter().flatten() {
-                goal(&found.cell, found.placement.name(), comparison);
-            }
-        }
-    }
-    for best in &report.conclusion.best {
-        goal(&best.cell, "best", &best.comparison);
-    }
-    let count = |verdict: Verdict| {
-        let all = report.cells.iter().flat_map(|cell| &cell.comparisons);
-        let best = report.conclusion.best.iter().map(|best| &best.comparison);
-        all.chain(best)
-            .filter(|comparison| comparison.verdict == verdict)
-            .count()
-    };
-    let mut text = String::new();
-    if shown > 0 {
-        text += &format!("\n{goals}");
-    }
-    text + &format!(
-        "\naim met {}, must met {}, missed {}; never slower: held {}, broken {}; not carried {}; arms without a sample {}",
-        count(Verdict::Aim),
-        count(Verdict::Must),
-        count(Verdict::Missed),
-        count(Verdict::NotSlower),
-        count(Verdict::Slower),
-        count(Verdict::NotCarried),
-        report
-            .cells
-            .iter()
-            .flat_map(|cell| &cell.arms)
-            .filter(|arm| arm.samples == 0)
-            .count(),
-    )
 }
 
 /// A table with right-aligned figures; its heads are divided by strokes.
@@ -290,6 +224,20 @@ pub fn sentence(comparison: &Comparison) -> String {
     )
 }
 
+/// What is compared, what was measured, and what was wanted, for a row.
+pub fn fields(comparison: &Comparison) -> [String; 6] {
+    let wanted =
+        |value: Option<f64>| value.map_or(String::new(), |value| wanted(comparison, value));
+    [
+        of(comparison),
+        shown_as(comparison, comparison.figure.value()),
+        interval(comparison),
+        wanted(comparison.must),
+        wanted(comparison.aim),
+        comparison.verdict.words().to_string(),
+    ]
+}
+
 /// A value of the comparison, with its unit.
 fn shown_as(comparison: &Comparison, value: f64) -> String {
     match comparison.figure {
@@ -347,6 +295,7 @@ fn interval(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Verdict;
 
     #[test]
     fn a_difference_has_a_sign_and_the_unit_of_its_cost() {

@@ -19,13 +19,13 @@ pub(super) use redis::redis;
 use super::printed::Told;
 use super::work::{Work, Works};
 use crate::carriage::Proof;
+use crate::cells::CellReport;
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
 use crate::counts;
 use crate::experiment::{Job, Sample, UNIX};
 use crate::failure::Result;
 use crate::placement::Placement;
-use crate::report::CellReport;
 
 pub fn experiment() -> Works {
     let works = vec![

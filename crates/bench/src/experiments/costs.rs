@@ -9,11 +9,11 @@ mod start;
 use super::printed::Told;
 use super::sockets::echo::serve;
 use super::work::{Work, Works};
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, Arm, Metric, NATIVE};
 use crate::placement::Placement;
-use crate::report::CellReport;
 
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.

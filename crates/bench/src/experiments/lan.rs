@@ -15,9 +15,9 @@ mod tests;
 use figures::Figures;
 
 use super::work::Works;
+use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
 use crate::placement::Placement::Apart;
-use crate::report::CellReport;
 
 const ROUND_TRIP: &str = "rtt";
 const BANDWIDTH: &str = "bandwidth";

@@ -10,11 +10,11 @@ use super::work::{Work, Works};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::sockets;
+use crate::cells::{ArmReport, CellReport};
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, Sample, TCP, Unit, shared, streams};
 use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
 use crate::{sizes, tables};
 
 const UDP: Arm = sockets("udp");

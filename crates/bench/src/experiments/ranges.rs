@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
+use crate::cells::CellReport;
 use crate::conclude::find;
 use crate::experiment::Arm;
 use crate::findings::{Seed, Sheet, Value};
 use crate::numbers::number;
 use crate::placement::Placement;
-use crate::report::CellReport;
 use crate::tables::{self, Machines, TCP_OF_2007, UDP_OF_2007};
 
 /// The sizes that are carried over.

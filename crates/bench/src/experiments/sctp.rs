@@ -14,11 +14,11 @@ use super::ranges::{self, Beside};
 use super::work::{Work, Works, boxed};
 use super::xti::flow::highest;
 use super::xti::sockets;
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
 use crate::placement::Placement::{Apart, Same};
-use crate::report::CellReport;
 use crate::sizes;
 
 /// The program that speaks SCTP by its Rust API.

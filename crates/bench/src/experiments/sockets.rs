@@ -7,11 +7,11 @@ mod sockperf;
 use super::apps;
 use super::printed::Told;
 use super::work::{Work, Works};
+use crate::cells::CellReport;
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
 use crate::experiment::{TCP, UNIX};
 use crate::placement::Placement;
-use crate::report::CellReport;
 
 pub fn experiment() -> Works {
     let programs: Vec<Box<dyn Work>> = vec![

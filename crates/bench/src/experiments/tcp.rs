@@ -7,11 +7,11 @@ use super::work::{Works, boxed};
 use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
 use super::xti::sockets;
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, ACCELERATED_NODELAY, Arm, TCP, TCP_NODELAY, UNIX, streams};
 use crate::placement::Placement::Apart;
-use crate::report::CellReport;
 use crate::sizes;
 
 /// By powers of two; the most telling first.

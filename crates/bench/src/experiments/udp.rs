@@ -9,11 +9,11 @@ use super::work::{Works, boxed};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{datagrams, sockets};
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, shared, streams};
 use crate::placement::Placement::Apart;
-use crate::report::CellReport;
 use crate::sizes;
 
 const WORK: &str = "udp";

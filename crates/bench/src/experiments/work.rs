@@ -1,10 +1,10 @@
 //! An experiment made of kinds of work.
 
+use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Job, Sample};
 use crate::failure::{Failure, Result};
 use crate::placement::Placement;
-use crate::report::CellReport;
 use crate::tables;
 
 /// One kind of work: the cell that describes it, and how to do it once.

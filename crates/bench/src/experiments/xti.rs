@@ -9,11 +9,11 @@ mod trips;
 use super::printed::Told;
 use super::ranges::{self, Beside};
 use super::work::{Works, boxed};
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
 use crate::placement::Placement::{Apart, Same};
-use crate::report::CellReport;
 
 pub fn experiment() -> Works {
     let works = [flow::works(), datagrams::works(), trips::works()];

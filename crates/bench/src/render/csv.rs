@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use crate::cells::{ArmReport, CellReport};
 use crate::conclusion::Best;
 use crate::failure::Result;
 use crate::findings::{Sheet, Value};
 use crate::latency::Latency;
-use crate::report::{ArmReport, CellReport, Report};
+use crate::report::Report;
 use crate::verdict::{Comparison, Figure};
 
 type Rows = Vec<Vec<String>>;

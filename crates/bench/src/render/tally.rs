@@ -1,6 +1,7 @@
 //! How the comparisons of a run ended, and which did not end well.
 
-use crate::report::{CellReport, Report};
+use crate::cells::CellReport;
+use crate::report::Report;
 use crate::verdict::{Comparison, Figure, Verdict};
 
 #[derive(Clone, Copy, Default, Debug, PartialEq)]

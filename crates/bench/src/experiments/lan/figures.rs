@@ -2,10 +2,10 @@
 
 use super::program::{HALF_WIDTH, WITHIN};
 use super::{BANDWIDTH, ROUND_TRIP};
+use crate::cells::{ArmReport, CellReport, distinct};
 use crate::conclude;
 use crate::fit::{self, Saturation};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport, distinct};
 use crate::stats::{self, Factor, Line};
 use crate::verdict::Comparison;
 

@@ -3,10 +3,10 @@
 use super::exchanges::{TRANSACTIONS, transactions};
 use super::figures::{Figures, factor, sound};
 use super::{BANDWIDTH, FTP, POSTING, ROUND_TRIP};
+use crate::cells::{ArmReport, CellReport, distinct};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Curve, Plot, Point};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport, distinct};
 use crate::tables;
 
 pub fn all(figures: &Figures<'_>) -> Vec<Plot> {

@@ -1,12 +1,12 @@
 //! The lines through the times of messages, 64-byte write-reads, and what was said of them in 2007.
 
+use crate::cells::CellReport;
 use crate::conclude::{self, Pair};
 use crate::conclusion::{Best, Conclusion, Regression};
 use crate::experiment::{Goal, Metric, PIPE, STREAMS, UNIX};
 use crate::findings::{Headline, Plot, Seed};
 use crate::numbers::number;
 use crate::placement::Placement::{self, Apart, Same};
-use crate::report::CellReport;
 use crate::sizes;
 use crate::verdict::Comparison;
 

@@ -6,10 +6,10 @@ mod tables;
 mod tests;
 
 use super::{copies, seeds};
+use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::placement::Placement;
-use crate::report::CellReport;
 
 /// Where the sweeps are made.
 const APART: Placement = Placement::Apart;

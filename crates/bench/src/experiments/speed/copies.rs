@@ -3,10 +3,10 @@
 use super::cost::WORK;
 use super::figures::{bytes, threshold, time_each};
 use super::way::{COPY_ALONE, SEMAPHORE, ZERO_COPY};
+use crate::cells::CellReport;
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::findings::{Curve, Plot, Point, Sheet, Value};
 use crate::placement::Placement;
-use crate::report::CellReport;
 use crate::tables;
 
 /// An arm, and how many copies a message there and back takes in it.

@@ -1,10 +1,10 @@
 //! Figures out of what was measured; what is missing there is none here.
 
+use crate::cells::{ArmReport, CellReport};
 use crate::experiment::Sample;
 use crate::findings::Point;
 use crate::latency::Latency;
 use crate::numbers;
-use crate::report::{ArmReport, CellReport};
 use crate::stats::{Factor, known_median};
 
 /// The document's number of messages, for which times are given.

@@ -5,12 +5,12 @@ use super::copies;
 use super::figures::{MANY, factor, latency, time_each};
 use super::messages::THREADED;
 use super::way::{COPY_ALONE, DOORBELL, HAND_OFF, SEMAPHORE, ZERO_COPY};
+use crate::cells::{ArmReport, CellReport};
 use crate::conclude::find;
 use crate::experiment::{ACCELERATED_NODELAY, Arm, TCP_NODELAY};
 use crate::findings::Seed;
 use crate::numbers::{duration, number};
 use crate::placement::Placement::Apart;
-use crate::report::{ArmReport, CellReport};
 use crate::tables;
 
 const FILE: &str = "002_17239467083f8f65.txt";

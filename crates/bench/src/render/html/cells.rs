@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 
 use super::{Rest, code, short, wide};
+use crate::cells::{ArmReport, CellReport};
 use crate::experiment::Unit;
 use crate::findings::Measure;
 use crate::latency::Latency;
 use crate::render::{file_name, format};
-use crate::report::{ArmReport, CellReport, Report};
+use crate::report::Report;
 use crate::stats::Spread;
 use crate::table;
 use crate::verdict::Comparison;

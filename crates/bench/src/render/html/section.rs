@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 
 use super::{Rest, cells, code, sentence, short, wide};
+use crate::cells::distinct;
 use crate::findings::{Column, Measure, Plot, Seed, Sheet, Value};
 use crate::render::format::{self, plural};
 use crate::render::plot::palette::Palette;
 use crate::render::{file_name, plot, regressions, slug};
-use crate::report::{Report, distinct};
+use crate::report::Report;
 
 /// Tables of more rows than these are folded, but for the first ones.
 const LONG: usize = 20;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cells::distinct;
 use crate::findings::Plot;
-use crate::report::distinct;
 
 pub const SLOTS: usize = 8;
 const NEW: usize = 0;

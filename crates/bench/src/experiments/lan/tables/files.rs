@@ -4,10 +4,10 @@ use super::super::figures::{Figures, factor, sound, time, told};
 use super::super::ftp::{IN_MEMORY, REPORTED, SHARE};
 use super::super::{FTP, SENDFILE};
 use super::value;
+use crate::cells::{ArmReport, CellReport};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Sheet, Value};
 use crate::placement::Placement;
-use crate::report::{ArmReport, CellReport};
 use crate::tables;
 
 /// The work of a cell, and how the server sends in it.

@@ -6,9 +6,9 @@ use super::super::messages::{LARGER, THREADED, THREADS};
 use super::super::sweeps::{SLOT_SIZES, SLOTS, SWEEPS, Sweep};
 use super::APART;
 use super::tables::CALLS_TIMED;
+use crate::cells::{ArmReport, CellReport};
 use crate::conclude::find;
 use crate::findings::{Curve, Plot, Point};
-use crate::report::{ArmReport, CellReport};
 use crate::tables;
 
 pub fn all(cells: &[CellReport]) -> Vec<Plot> {

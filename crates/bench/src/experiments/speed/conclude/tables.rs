@@ -6,10 +6,10 @@ use super::super::messages::{LARGER, SIZES, THREADED, THREADS};
 use super::super::schedule::{self, NORMAL};
 use super::super::sweeps::{SLOT_SIZES, SLOTS, SWEEPS, Sweep};
 use super::APART;
+use crate::cells::{ArmReport, CarriedReport, CellReport};
 use crate::conclude::find;
 use crate::experiment::TCP_NODELAY;
 use crate::findings::{Sheet, Value};
-use crate::report::{ArmReport, CarriedReport, CellReport};
 use crate::tables;
 
 /// The calls that are timed, and how they are called here.
