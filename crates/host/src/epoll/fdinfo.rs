@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 use core::fmt::Write;
 
-use crate::sys;
+use crate::{hidden, sys};
 
 /// Has the set `ep` a registration of the descriptor `fd` of which `is` holds: its events and its data?
 pub fn has(ep: i32, fd: i32, is: impl Fn(u32, u64) -> bool) -> bool {
@@ -59,7 +59,9 @@ fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
     let Some(path) = path_of(&mut path, "fdinfo", ep) else {
         return false;
     };
-    let Ok(file) = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
+    // Out of the program's numbers, of which a line may name one that is closed here.
+    let opened = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
+    let Ok(file) = opened.and_then(hidden::hide_or_keep) else {
         return false;
     };
     // Signal handlers may have little stack, and must not allocate. A line takes some ninety bytes.
@@ -76,7 +78,7 @@ fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
         buf.copy_within(whole..have, 0);
         have -= whole;
     }
-    let _ = sys::close(file);
+    hidden::close(file);
     true
 }
 
