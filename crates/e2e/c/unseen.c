@@ -223,6 +223,9 @@ static void late_server(int fd) {
         for (int i = 0; i < 100; i++)
             recv_noise(c, 0, 100);
         for (int i = 0; i < 300; i++) {
+            /* The other end does wait now, however busy the machine. */
+            if (i < 5)
+                usleep(10000);
             send_noise(c, 0, 100);
             recv_noise(c, 0, 100);
         }
