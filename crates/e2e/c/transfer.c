@@ -222,27 +222,6 @@ static void timeouts_client(int fd) {
     tell_peer();
 }
 
-static void low_water_server(int fd) {
-    char buf[300];
-    int low = 150;
-    must(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
-    together();
-    await_bytes(fd, 100);
-    struct pollfd p = {fd, POLLIN, 0};
-    say("below the mark: %d", poll(&p, 1, 50));
-    say_result("non-blocking takes them", recv(fd, buf, 10, MSG_DONTWAIT));
-    tell_peer();
-    say_result("blocking waits for the mark", recv(fd, buf, 300, 0));
-    await_peer();
-    low = 1;
-    must(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
-    together();
-    say("mark of one: %d", poll(&p, 1, 5000));
-    recv_noise(fd, 200, 100);
-    tell_peer();
-}
-static void low_water_client(int fd) { sender(fd, 3); }
-
 static void counts_server(int fd) {
     int n = -1;
     must(ioctl(fd, FIONREAD, &n));
@@ -517,5 +496,5 @@ static void messages_client(int fd) {
     shutdown(fd, SHUT_WR);
 }
 
-CASES(CASE(messages), CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(peek_paths), CASE(trunc), CASE(dontwait), CASE(timeouts), CASE(low_water),
+CASES(CASE(messages), CASE(fortified), CASE(peek), CASE(waitall), CASE(peek_all), CASE(peek_paths), CASE(trunc), CASE(dontwait), CASE(timeouts),
       CASE(counts), CASE(vectors), CASE(file), CASE(urgent), CASE(pieces), CASE(empty))

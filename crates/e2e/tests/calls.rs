@@ -40,7 +40,7 @@ cases!(epoll: level, edge, oneshot, oneshot_taken, exclusive, out_full, rdhup, r
 cases!(epoll_sets: refused, beside, looked_at, by_other_number, closed_here, crowd, by_child, by_parent, left_apart, while_asleep, drained, levels, edges, first, once, asleep);
 cases!(epoll_threads: add_while_asleep, change_while_asleep, pool, others, errors, ends, closed, many, early);
 cases!(poll: polls, beside, ppolls, selects, room, ends, large, directions);
-cases!(transfer: messages, peek, waitall, peek_all, peek_paths, trunc, dontwait, timeouts, low_water, counts, vectors, file, urgent,
+cases!(transfer: messages, peek, waitall, peek_all, peek_paths, trunc, dontwait, timeouts, counts, vectors, file, urgent,
     pieces, empty);
 cases!(ends: half, both_halves, read_half, read_half_by_child, wake_by_shutdown, close_after_write, unread, unread_rest, unread_exit, pipe,
     blind_writer, blocked_writer, killed, killed_reader, killed_stream, stopped, both_full, both_full_poll);
