@@ -24,7 +24,8 @@ use peek::Peek;
 pub use sink::Sink;
 use step::is_at_mark;
 pub use step::{Step, step, take_now};
-pub use wait::{ANEW, as_often_as_begun, deadline, hold, pin, sleep, wait};
+pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait};
+use wait::{Limit, pin};
 
 /// A result: bytes, or an errno.
 pub type Moved = Result<usize, i32>;
@@ -170,7 +171,7 @@ fn attempt(
     let r = v.record;
     // As the call begins, whatever is set meanwhile.
     let at_once = flags & MSG_DONTWAIT != 0 || r.has(NONBLOCK);
-    let mut end = None;
+    let mut limit = Limit::default();
     // A receive of nothing has done its work with its wait, whatever ended that.
     let nothing = buffers.left == 0;
     let mut waited = false;
@@ -182,12 +183,10 @@ fn attempt(
         )
     };
     let shut = nothing.then(shuts);
-    // The time limit, as its first wait begins.
-    let mut began_with = 0;
     let peeks = flags & MSG_PEEK != 0;
     let mut peek = Peek::default();
     loop {
-        let wants_more = || flags & MSG_WAITALL != 0 || r.low_water.load(Ordering::Relaxed) > 1;
+        let wants_more = || flags & MSG_WAITALL != 0 || r.waits_for_more();
         if peeks && !at_once && wants_more() {
             peek.looks(c, v, buffers);
         }
@@ -208,13 +207,10 @@ fn attempt(
                     return Some(Ok(()));
                 }
                 if peeks {
-                    if pinned.is_none() {
-                        began_with = r.receive_timeout.load(Ordering::Relaxed);
-                    }
-                    if !pin(c, v, looks, pinned, &mut end) {
+                    if !pin(c, v, looks, pinned, &mut limit) {
                         return Some(Err(EBADF));
                     }
-                    if !peek.waits(c, v, buffers, flags, end) {
+                    if !peek.waits(c, v, buffers, flags, limit.end) {
                         return Some(Ok(()));
                     }
                 }
@@ -259,17 +255,14 @@ fn attempt(
             }
             Step::Kernel => {
                 let is_first = pinned.is_none();
-                if is_first {
-                    began_with = r.receive_timeout.load(Ordering::Relaxed);
-                }
-                if !pin(c, v, looks, pinned, &mut end) {
+                if !pin(c, v, looks, pinned, &mut limit) {
                     return Some(Err(EBADF));
                 }
                 // The kernel's own would wait as long as the time limit says by now, from now on, be begun anew on the number that it
                 // is made by, and not count what came before towards SO_RCVLOWAT.
                 let few = buffers.done > 0 && !peeks && flags & MSG_WAITALL == 0;
-                let limit = r.receive_timeout.load(Ordering::Relaxed);
-                let another = limit != began_with || c.fd() != fd || end.is_some() && !nothing;
+                let is_other = r.receive_timeout.load(Ordering::Relaxed) != limit.began_with;
+                let another = is_other || c.fd() != fd || limit.end.is_some() && !nothing;
                 let aside = few || !is_first && another;
                 if aside && process::is_confined() {
                     return by_own(c, buffers, own);
@@ -299,7 +292,7 @@ fn attempt(
                     if buffers.done > 0 || peek.seen > 0 {
                         signal::let_any_end();
                     }
-                    match wait(c, v, end) {
+                    match wait(c, v, limit.end) {
                         Ok(()) => continue,
                         Err(_) if nothing => return Some(Ok(())),
                         Err(e) => {
@@ -339,7 +332,7 @@ fn attempt(
                 if buffers.left == 0 || (n as usize) < asked && !goes_on {
                     return Some(Ok(()));
                 }
-                if peeks && goes_on && !peek.waits(c, v, buffers, flags, end) {
+                if peeks && goes_on && !peek.waits(c, v, buffers, flags, limit.end) {
                     return Some(Ok(()));
                 }
             }
@@ -352,10 +345,7 @@ fn attempt(
                     return Some(Err(EAGAIN));
                 }
                 c.see_blocking(unseen::IN);
-                if pinned.is_none() {
-                    began_with = r.receive_timeout.load(Ordering::Relaxed);
-                }
-                if !pin(c, v, looks, pinned, &mut end) {
+                if !pin(c, v, looks, pinned, &mut limit) {
                     return Some(Err(EBADF));
                 }
                 // Who has something has that, whatever the handler's SA_RESTART.
@@ -365,9 +355,9 @@ fn attempt(
                 if process::is_confined() {
                     return by_own(c, buffers, own);
                 }
-                if let Err(e) = wait(c, v, end) {
+                if let Err(e) = wait(c, v, limit.end) {
                     // Where there was no wait at all, it has not.
-                    let had_none = began_with == options::AT_ONCE;
+                    let had_none = limit.began_with == options::AT_ONCE;
                     peek.count(buffers);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }

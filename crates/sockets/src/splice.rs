@@ -171,8 +171,8 @@ fn once(
         own: None,
     };
     let at_once = c.record().has(NONBLOCK);
-    // Of the first wait for the connection, and the time limit then.
-    let mut end: Option<(Option<u64>, u64)> = None;
+    // Of the first wait for the connection.
+    let mut end = None;
     let result = loop {
         // The pipe comes first, as in the kernel: where nobody reads it, or it has no room, it does not matter what has come.
         let room = look::poll(to, libc::POLLOUT);
@@ -193,27 +193,18 @@ fn once(
         if pipe.error != 0 {
             break Err(pipe.error);
         }
-        // Its own would wait as long as O_NONBLOCK and the time limit say by now.
-        let is_late = || {
-            let limit = c.record().receive_timeout.load(Ordering::Relaxed);
-            let is_another = |(end, began_with)| Option::is_some(&end) || began_with != limit;
-            let waits = !at_once && !c.found_nonblocking() && !process::is_confined();
-            waits && (c.record().has(NONBLOCK) || end.is_some_and(is_another))
-        };
+        // What has waited goes on with that connection as it began. A call of the program's own would take what has the number by now, and
+        // wait as long as O_NONBLOCK and the time limit say.
+        let goes_on = pinned.is_some() && !process::is_confined();
         let step = match step {
-            Step::Kernel if pipe.done == 0 && is_late() => by_shadow(c, &mut pipe),
+            Step::Kernel if pipe.done == 0 && goes_on => by_shadow(c, &mut pipe),
             step => step,
         };
         match step {
             Step::Data(_) if pipe.left > 0 && !pipe.full => continue,
             Step::Data(_) | Step::Eof => break Ok(()),
             Step::Kernel if pipe.done > 0 => break Ok(()),
-            Step::Kernel if pinned.is_none() || process::is_confined() => return None,
-            // What has waited goes on with that connection, whatever the number is by now.
-            Step::Kernel => match pipe.take_kernel(c.fd(), 0, n) {
-                Err(EAGAIN) => {}
-                other => break other.map(drop),
-            },
+            Step::Kernel => return None,
             Step::Error(e) => {
                 if pipe.done > 0 {
                     c.record().error.store(e, Ordering::Relaxed);
@@ -238,11 +229,8 @@ fn once(
         } else if !recv::hold(c, &v, looks, pinned) {
             break Err(EBADF);
         } else {
-            let (end, _) = *end.get_or_insert_with(|| {
-                let limit = c.record().receive_timeout.load(Ordering::Relaxed);
-                (recv::deadline(limit), limit)
-            });
-            recv::wait(c, &v, end)
+            let limit = || recv::deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+            recv::wait(c, &v, *end.get_or_insert_with(limit))
         };
         if let Err(e) = waited {
             break Err(e);

@@ -11,7 +11,7 @@ use crate::conn::Conn;
 use crate::pins::Sleep;
 use crate::recv::step::step;
 use crate::recv::wait::sleep;
-use crate::segment::{PIN, Tx, View};
+use crate::segment::View;
 use crate::{guard, look, switch, tcp_counts};
 
 /// What a receive that only peeks knows from one look to the next.
@@ -119,10 +119,8 @@ fn wait_for_more(
     if look::events(c) != 0 {
         return Ok(false);
     }
-    let d = v.inn();
-    let is_pinned = Tx(d.send.tx.load(Ordering::Relaxed)).has(PIN);
-    let is_elsewhere = is_pinned || switch::behind(v);
-    let by_kernel = is_elsewhere || d.receive.re.load(Ordering::Relaxed) & 1 == 0;
+    let is_elsewhere = switch::is_pinned(v.inn()) || switch::behind(v);
+    let by_kernel = is_elsewhere || v.inn().receive.re.load(Ordering::Relaxed) & 1 == 0;
     let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
     let bound = [end, again].into_iter().flatten().min();
     let has_more = || switch::arrival_edge(v) != before;

@@ -42,6 +42,13 @@ pub fn as_often_as_begun<T>(
     }
 }
 
+/// The time limit with which a call began to wait, and when that is over.
+#[derive(Default)]
+pub struct Limit {
+    pub began_with: u64,
+    pub end: Option<u64>,
+}
+
 /// Before the first wait of a call, which goes on with what it has pinned, and looks at nothing else. False when the program has closed
 /// the connection.
 pub fn pin(
@@ -49,11 +56,12 @@ pub fn pin(
     v: &View<'_>,
     looks: &Entered,
     pinned: &mut Option<Pin>,
-    end: &mut Option<u64>,
+    limit: &mut Limit,
 ) -> bool {
     if pinned.is_none() {
         hold(c, v, looks, pinned);
-        *end = deadline(c.record().receive_timeout.load(Ordering::Relaxed));
+        limit.began_with = c.record().receive_timeout.load(Ordering::Relaxed);
+        limit.end = deadline(limit.began_with);
     }
     pinned.is_some()
 }
