@@ -169,15 +169,22 @@ fn wait_unless(
         return Ok(ready + look_kernel_if_due(fds));
     }
     if timeout == Some(0) {
-        return Ok(match (look_kernel(fds), mask) {
-            // A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
-            (0, Some(mask)) => kernel_poll(&mut [], Some(0), Some(mask)),
-            (more, _) => more,
+        return Ok(match look_kernel(fds) {
+            0 => let_in(mask),
+            more => more,
         });
     }
     // Nobody waits for what this takes.
     let deadline = timeout.map(|t| sys::now().saturating_add(t));
     signal::under(mask, || wait_until(fds, deadline, mask, kernels, late))
+}
+
+/// A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
+pub(crate) fn let_in(mask: Option<&sigset_t>) -> i32 {
+    match mask {
+        Some(mask) => kernel_poll(&mut [], Some(0), Some(mask)),
+        None => 0,
+    }
 }
 
 /// The rest of it, in which it sleeps.

@@ -257,6 +257,13 @@ fn wait(
         }
         let told = |p: &pollfd| (0..3).filter(|&i| holds(p, i)).count() as i32;
         let bits = list.iter().map(told).sum();
+        if bits == 0 && timeout == Some(0) && list.iter().any(|p| p.revents != 0) {
+            return Ok(if poll::let_in(mask) < 0 {
+                Err(next::errno())
+            } else {
+                Ok(0)
+            });
+        }
         left = deadline.map(|d| d.saturating_sub(sys::now()));
         if bits > 0 || left == Some(0) {
             return Ok(Ok(bits));
