@@ -21,6 +21,8 @@ const TRIES: usize = 3;
 /// Between two times that the kernel is asked what became of a datagram, in nanoseconds: twice as long each time.
 const SHORTEST: u64 = Duration::from_micros(10).as_nanos() as u64;
 const LONGEST: u64 = Duration::from_millis(10).as_nanos() as u64;
+/// While datagrams leave one after the other and nothing is heard of them, at least this long.
+const RARELY: u64 = Duration::from_micros(100).as_nanos() as u64;
 /// Room for what a report quotes of a datagram.
 const QUOTE: usize = 64;
 
@@ -30,6 +32,9 @@ pub struct Undelivered {
     /// When the kernel is next asked what became of the datagrams that have left, and how much later once more; 0: no more.
     due: u64,
     pause: u64,
+    /// When it was asked last, and how long nobody has to ask again, whatever leaves: longer each time that nothing was heard.
+    asked: u64,
+    quiet: u64,
 }
 
 /// Where the datagram went that a report of the kernel's, which quotes this much, is about; `None`: it does not concern the endpoint.
@@ -50,13 +55,14 @@ impl Undelivered {
     /// A datagram has left. This host's own word about it is there at once, as a rule.
     #[inline]
     pub fn note_sent(&mut self) {
-        (self.due, self.pause) = (0, SHORTEST);
+        (self.due, self.pause) = (self.asked + self.quiet, SHORTEST);
     }
 
     /// Is there an error? To be asked before what is done without the kernel, which would tell.
     #[inline]
     pub fn hears(&mut self, fd: i32, concerns: Concerns<'_>) -> bool {
         if self.pause > 0 && self.is_due() && poll(fd, 0) & libc::POLLERR != 0 {
+            self.quiet = 0;
             self.read(fd, concerns);
         }
         !self.is_empty()
@@ -67,6 +73,13 @@ impl Undelivered {
         if now < self.due {
             return false;
         }
+        let goes_on = now - self.asked < LONGEST;
+        self.quiet = if goes_on {
+            (self.quiet + SHORTEST).min(RARELY)
+        } else {
+            0
+        };
+        self.asked = now;
         self.due = now + self.pause;
         self.pause = if self.pause < LONGEST {
             self.pause * 2
