@@ -80,6 +80,44 @@ pub fn sleep<P: Place>(place: &mut P) -> P::Slept {
     slept
 }
 
+/// A place where no ring is to be passed on: there is one sleeper, or each is told.
+pub struct Alone<A, L, S, D> {
+    pub arm: A,
+    pub look: L,
+    pub sleep: S,
+    pub disarm: D,
+}
+
+impl<A: FnMut(), L: FnMut() -> Option<R>, S: FnMut() -> R, D: FnMut(), R> Place
+    for Alone<A, L, S, D>
+{
+    type Slept = R;
+
+    fn arm(&mut self) {
+        (self.arm)();
+    }
+
+    fn look(&mut self) -> Option<R> {
+        (self.look)()
+    }
+
+    fn sleep(&mut self) -> R {
+        (self.sleep)()
+    }
+
+    fn take(&mut self) -> bool {
+        false
+    }
+
+    fn disarm(&mut self) {
+        (self.disarm)();
+    }
+
+    fn settle(&mut self) -> bool {
+        false
+    }
+}
+
 /// Instead of the rest of a [`sleep`] that was left for good, perhaps with a ring in its hands.
 pub fn abandon(disarm: impl FnOnce(), settle: impl FnOnce()) {
     if !planted(Fault::LeftCounted) {

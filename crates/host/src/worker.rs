@@ -17,6 +17,7 @@ use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use headwater_channel::bell;
+use headwater_channel::waiter::{self, Alone};
 
 use crate::hook::{Function, Hook};
 use crate::lifecycle::{self, Part};
@@ -406,12 +407,12 @@ impl Worker {
             set.extend_from_slice(&rest.set);
             until = until.min(rest.until);
         }
-        self.sleeps.store(true, Ordering::SeqCst);
-        let mut slept = Ok(0);
-        if self.called.load(Ordering::SeqCst) == 0 {
-            slept = sys::ppoll(set, left(until));
-        }
-        self.sleeps.store(false, Ordering::SeqCst);
+        let slept = waiter::sleep(&mut Alone {
+            arm: || self.sleeps.store(true, Ordering::SeqCst),
+            look: || (self.called.load(Ordering::SeqCst) != 0).then_some(Ok(0)),
+            sleep: || sys::ppoll(set, left(until)),
+            disarm: || self.sleeps.store(false, Ordering::SeqCst),
+        });
         if slept.is_err_and(|errno| errno != libc::EINTR) {
             // More descriptors than the program may have by now, or no memory.
             let _ = sys::ppoll(&mut [], Some(BLIND.min(left(until).unwrap_or(BLIND))));

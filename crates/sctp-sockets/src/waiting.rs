@@ -6,11 +6,10 @@
 
 use core::time::Duration;
 
-use headwater_channel::bell;
+use headwater_channel::waiter;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{next, reclaim, signal, stand_in, sys};
-use headwater_providers::loopback::name;
 use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::left::{self, Held};
 use headwater_sctp_stack::signal::readable;
@@ -18,9 +17,12 @@ use headwater_sctp_stack::stack;
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
+use self::asleep::AtRings;
 use super::body::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
+
+mod asleep;
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
@@ -217,30 +219,29 @@ impl Socket {
                 if room {
                     self.sink.want_room(true);
                 }
-                for &h in &handles {
-                    arm(h, events);
-                }
-                let by_memory = || handles.iter().any(|&h| holds(h, events));
-                let all = fds.len() <= MOST;
-                let slice = match (all, has_port) {
+                let slice = match (fds.len() <= MOST, has_port) {
                     (false, _) => SLICE,
                     (true, true) => CANCEL,
                     // A handler may run right before.
                     (true, false) if signal::handles() => CANCEL,
                     (true, false) => u64::MAX,
                 };
-                let until = until.min(sys::now().saturating_add(slice));
-                let fds = &fds[..fds.len().min(MOST)];
-                let slept = match stack::existing().filter(|_| has_port) {
-                    Some(stack) => stack
-                        .wait(&self.sink.signal, until, fds, || changed() || by_memory())
-                        .map(drop),
-                    None if by_memory() || changed() => Ok(()),
-                    None => self.sleep_in_kernel(fds, until),
-                };
-                for &h in &handles {
-                    disarm(h, events);
-                }
+                let slept = waiter::sleep(&mut AtRings {
+                    handles: &handles,
+                    events,
+                    rung: Vec::new(),
+                    changed,
+                    in_kernel: |by_memory: &dyn Fn() -> bool| {
+                        let until = until.min(sys::now().saturating_add(slice));
+                        let fds = &fds[..fds.len().min(MOST)];
+                        match stack::existing().filter(|_| has_port) {
+                            Some(stack) => stack
+                                .wait(&self.sink.signal, until, fds, by_memory)
+                                .map(drop),
+                            None => self.sleep_in_kernel(fds, until),
+                        }
+                    },
+                });
                 // SAFETY: no arguments; nothing is held here that others wait for.
                 unsafe { next::pthread_testcancel() };
                 slept
@@ -446,26 +447,4 @@ fn pollfd(fd: i32) -> libc::pollfd {
         events: libc::POLLIN | libc::POLLRDHUP,
         revents: 0,
     }
-}
-
-fn arm(h: Handle, want: u32) {
-    if let Some(d) = table::descriptor(h) {
-        d.arm(h, want);
-    }
-}
-
-fn disarm(h: Handle, want: u32) {
-    if let Some(d) = table::descriptor(h) {
-        d.disarm(h, want);
-        if let Some(fd) = d.bell(h)
-            && name::poll(fd, libc::POLLIN, 0) != 0
-        {
-            bell::take(fd);
-            d.settle(h);
-        }
-    }
-}
-
-fn holds(h: Handle, want: u32) -> bool {
-    table::descriptor(h).is_some_and(|d| d.ready(h, want) != 0)
 }

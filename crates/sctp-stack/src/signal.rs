@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use headwater_channel::bell;
 use headwater_channel::wait::Learner;
+use headwater_channel::waiter::{self, Alone};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::{hidden, signal, sys};
 use syscalls::{Sysno, syscall};
@@ -16,7 +17,7 @@ pub struct Signal {
     word: AtomicU32,
     sleepers: AtomicU32,
     /// The one that sleeps at the links waits for this; it is woken by the stack's bell.
-    led: AtomicBool,
+    led: AtomicU32,
     /// An eventfd; -1: nobody has asked.
     bell: AtomicI32,
     /// It counts more than 0. Changed under the lock of the port's endpoint.
@@ -41,7 +42,7 @@ impl Default for Signal {
         Signal {
             word: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
-            led: AtomicBool::new(false),
+            led: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
             raised: AtomicBool::new(false),
             wants_room: AtomicBool::new(false),
@@ -70,50 +71,77 @@ impl Signal {
         if self.beside.load(Ordering::SeqCst) > 0 {
             bell::ring(self.poke.load(Ordering::Acquire));
         }
-        self.led.load(Ordering::SeqCst)
+        self.led.load(Ordering::SeqCst) > 0
     }
 
     /// Sleeps until there are other than `seen` changes, or `ns` are over. EINTR; ETIMEDOUT.
     pub fn sleep(&self, seen: u32, ns: Option<u64>) -> sys::Result<()> {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
         let ts = ns.map(sys::timespec);
         let ts = ts
             .as_ref()
             .map_or(core::ptr::null(), |t| t as *const libc::timespec);
         let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        let slept = match signal::begin_nap(change, (&raw const self.word).addr()) {
-            // SAFETY: the word lives as long as self; the time is null or valid.
-            true => unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wait, seen, ts) }
-                .map_err(|e| e.into_raw()),
-            false => Err(libc::EINTR),
+        let in_kernel = || {
+            let slept = match signal::begin_nap(change, (&raw const self.word).addr()) {
+                // SAFETY: the word lives as long as self; the time is null or valid.
+                true => unsafe { syscall!(Sysno::futex, self.word.as_ptr(), wait, seen, ts) }
+                    .map_err(|e| e.into_raw()),
+                false => Err(libc::EINTR),
+            };
+            signal::end_nap();
+            match slept {
+                Err(errno @ (libc::EINTR | libc::ETIMEDOUT)) => Err(errno),
+                _ => Ok(()),
+            }
         };
-        signal::end_nap();
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        match slept {
-            Err(errno @ (libc::EINTR | libc::ETIMEDOUT)) => Err(errno),
-            _ => Ok(()),
-        }
+        self.sleep_counted(&self.sleepers, seen, in_kernel)
+    }
+
+    /// As [`Signal::sleep`], of the one that sleeps at the links, by `in_kernel`.
+    pub fn sleep_led<T: Default>(
+        &self,
+        seen: u32,
+        in_kernel: impl FnMut() -> sys::Result<T>,
+    ) -> sys::Result<T> {
+        self.sleep_counted(&self.led, seen, in_kernel)
+    }
+
+    /// Who slept so does not any more, and did not return.
+    pub fn abandon_led(&self) {
+        self.led.store(0, Ordering::SeqCst);
+    }
+
+    /// Counted among these: a sleep by `in_kernel`, but where there are other changes by then.
+    fn sleep_counted<T: Default>(
+        &self,
+        among: &AtomicU32,
+        seen: u32,
+        in_kernel: impl FnMut() -> sys::Result<T>,
+    ) -> sys::Result<T> {
+        waiter::sleep(&mut Alone {
+            arm: || {
+                among.fetch_add(1, Ordering::SeqCst);
+            },
+            look: || (self.changes() != seen).then(|| Ok(T::default())),
+            sleep: in_kernel,
+            disarm: || {
+                among.fetch_sub(1, Ordering::SeqCst);
+            },
+        })
     }
 
     /// As [`Signal::sleep`], or until one of `others` is readable: then true.
     pub fn sleep_beside(&self, seen: u32, ns: Option<u64>, others: &[i32]) -> sys::Result<bool> {
         let poke = made(&self.poke)?;
         let mut set = readable([poke].iter().chain(others).copied());
-        self.beside.fetch_add(1, Ordering::SeqCst);
-        let slept = match self.changes() == seen {
-            // One poke may be taken by another thread that sleeps here.
-            true => sys::ppoll(&mut set, Some(ns.map_or(SLICE, |ns| ns.min(SLICE)))),
-            false => Ok(0),
-        };
-        self.beside.fetch_sub(1, Ordering::SeqCst);
+        // One poke may be taken by another thread that sleeps here.
+        let slice = ns.map_or(SLICE, |ns| ns.min(SLICE));
+        let in_kernel = || sys::ppoll(&mut set, Some(slice));
+        let slept = self.sleep_counted(&self.beside, seen, in_kernel);
         if set[0].revents != 0 {
             bell::take(poke);
         }
         slept.map(|_| set[1..].iter().any(|other| other.revents != 0))
-    }
-
-    pub fn set_led(&self, on: bool) {
-        self.led.store(on, Ordering::SeqCst);
     }
 
     /// The descriptor, made at the first call. Hidden.

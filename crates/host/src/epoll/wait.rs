@@ -3,16 +3,20 @@
 use core::time::Duration;
 
 use headwater_channel::wait::Outcome;
+use headwater_channel::waiter;
 use libc::{epoll_event, sigset_t};
 
+use self::asleep::AtMembers;
 use super::regs::Inner;
-use super::set::Set;
+use super::set::{Held, Set};
 use super::{Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
 use crate::poll::{Confined, KERNEL_IDLE};
 use crate::sync::Ordering;
 use crate::table::{self, Kind, Trait};
 use crate::{idle, next, process, signal, stand_in};
+
+mod asleep;
 
 /// Sets that ask for no more events than that are given all that fit, and no two of one descriptor.
 const MERGED: usize = 16;
@@ -268,54 +272,38 @@ impl Set {
     /// Arms what is hot and waits in the kernel. 0: nothing yet.
     fn sleep(&self, out: &mut [epoll_event], timeout: Timeout, mask: Option<&sigset_t>) -> i32 {
         idle::about_to_sleep();
-        let left = stand_in::turn(timeout.ns);
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        let (ep, ready, slice, bell) = {
-            let mut inner = self.held();
-            if inner.mutes {
-                inner.heat_mutes();
+        let mut members = AtMembers {
+            set: self,
+            out,
+            timeout: Timeout {
+                ns: stand_in::turn(timeout.ns),
+                ..timeout
+            },
+            mask,
+            held: None,
+        };
+        let waited = waiter::sleep(&mut members);
+        let (out, mut inner) = members.woken();
+        let n = match waited {
+            None => None,
+            Some((n, errno)) if n < 0 => {
+                drop(inner);
+                next::set_errno(errno);
+                return n;
             }
-            inner.heat_sets();
-            let ready = inner.arm_and_look();
-            (inner.ep(), ready, inner.slice(), inner.any_bell())
+            Some((n, _)) => Some(n as usize),
         };
-        if ready {
-            let mut inner = self.wake();
-            inner.begin();
-            return and_what_moved(&mut inner, out, |inner, out| scan(inner, out, 0, false)) as i32;
-        }
-        let ns = match (left, slice) {
-            (Some(t), Some(s)) => Some(t.min(s)),
-            (t, s) => t.or(s),
-        };
-        let begun = sys::now();
-        let (n, errno) = match signal::begin_nap(signal::ring, bell as usize) {
-            true => {
-                let n = kernel_wait(ep, out, Timeout { ns, ..timeout }, mask);
-                (n, next::errno())
-            }
-            false => (-1, libc::EINTR),
-        };
-        signal::end_nap();
-        let mut inner = self.wake();
-        if n < 0 {
-            drop(inner);
-            next::set_errno(errno);
-            return n;
-        }
-        if n == 0 {
+        if n == Some(0) {
             inner.slice_over();
         }
-        counters::add(Counter::Sleeps, 1);
-        self.learner.slept(sys::now() - begun);
         inner.begin();
         let told = and_what_moved(&mut inner, out, |inner, out| {
-            match translate(inner, out, 0, n as usize) {
+            match translate(inner, out, 0, n.unwrap_or(0)) {
                 0 => scan(inner, out, 0, false),
                 told => told,
             }
         }) as i32;
-        let strange = told == 0 && inner.strange;
+        let strange = n.is_some() && told == 0 && inner.strange;
         drop(inner);
         if strange && self.is_inherited() {
             // Level-triggered, it would come again at once.
@@ -327,8 +315,8 @@ impl Set {
         told
     }
 
-    /// The end of a sleep (or of an attempt).
-    fn wake(&self) -> super::set::Held<'_> {
+    /// The end of a sleep of which nobody was to be told.
+    fn wake(&self) -> Held<'_> {
         let mut inner = self.held();
         if self.waiter_leaves() {
             inner.disarm_hot();

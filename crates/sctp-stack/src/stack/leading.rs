@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use headwater_channel::bell;
 use headwater_channel::wait::Outcome;
+use headwater_channel::waiter::{self, Alone};
 use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{hidden, signal, stand_in, sys};
@@ -219,13 +220,7 @@ impl Stack {
                 return Ok(true);
             }
             let until = stand_in::turn_until(until);
-            signal.set_led(true);
-            let slept = match signal.changes() == seen {
-                true => self.sleep_at_links(until, others),
-                false => Ok(false),
-            };
-            signal.set_led(false);
-            if slept? {
+            if signal.sleep_led(seen, || self.sleep_at_links(until, others))? {
                 return Ok(true);
             }
         }
@@ -239,20 +234,21 @@ impl Stack {
         let links = self.links.iter().map(|l| l.descriptor());
         let mut set = readable(links.chain([*bell]).chain(others.iter().copied()));
         let until = until.min(self.deadline());
-        told.store(until, Ordering::SeqCst);
-        // Who lowers it from here on rings.
-        let slept = if self.deadline() >= until {
-            let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
-            let slept = match signal::begin_nap(signal::ring, *bell as usize) {
-                true => sys::ppoll(&mut set, ns),
-                false => Err(libc::EINTR),
-            };
-            signal::end_nap();
-            slept
-        } else {
-            Ok(0)
-        };
-        told.store(0, Ordering::SeqCst);
+        let slept = waiter::sleep(&mut Alone {
+            // Who lowers it from here on rings.
+            arm: || told.store(until, Ordering::SeqCst),
+            look: || (self.deadline() < until).then_some(Ok(0)),
+            sleep: || {
+                let ns = (until != u64::MAX).then(|| until.saturating_sub(sys::now()));
+                let slept = match signal::begin_nap(signal::ring, *bell as usize) {
+                    true => sys::ppoll(&mut set, ns),
+                    false => Err(libc::EINTR),
+                };
+                signal::end_nap();
+                slept
+            },
+            disarm: || told.store(0, Ordering::SeqCst),
+        });
         let links = self.links.len();
         if set[..links].iter().any(|link| link.revents != 0) {
             self.suspect();

@@ -96,7 +96,7 @@ pub fn is_watched() {
 /// Control of this thread goes to a frame at `target` for good, by siglongjmp(3): what calls below it hold is given back.
 pub fn unwound_to(target: usize) {
     left::unwound_to(target, |signal| {
-        signal.set_led(false);
+        signal.abandon_led();
         if let Some(stack) = existing() {
             stack.leader_left();
         }

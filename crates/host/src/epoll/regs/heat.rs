@@ -78,12 +78,22 @@ impl Inner {
         }
     }
 
-    /// Arms everything hot for a sleep and looks again; true if something is ready. They stay on the hot list.
-    pub fn arm_and_look(&mut self) -> bool {
+    /// Arms everything hot for a sleep. They stay on the hot list.
+    pub fn arm_hot(&mut self) {
         for n in (0..self.hot.len()).rev() {
             self.arm_only(self.hot[n] as usize);
         }
+    }
+
+    /// For who is told of the set by another one, and sleeps there.
+    pub fn arm_and_look(&mut self) -> bool {
+        self.arm_hot();
         fence(Ordering::SeqCst);
+        self.is_any_ready()
+    }
+
+    /// The look behind arming.
+    pub fn is_any_ready(&mut self) -> bool {
         (0..self.hot.len()).any(|n| self.evaluate(self.hot[n] as usize, false, false) != 0)
     }
 
