@@ -16,7 +16,7 @@ use crate::conn::Conn;
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{holders, lend, switch, tcp_counts};
+use crate::{holders, images, switch, tcp_counts};
 
 /// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already. `childs`: as of
 /// [`switch::freeze`].
@@ -53,13 +53,13 @@ fn is_time(last: &AtomicU64) -> bool {
 /// The letting after which, as is known, nobody has the connection that goes round us.
 fn gone(v: &View<'_>, stays: u32) -> Option<u32> {
     let r = v.record;
-    if r.has(stays) || r.strangers.load(Ordering::SeqCst) != lend::family() {
+    if r.has(stays) || r.strangers.load(Ordering::SeqCst) != images::family() {
         return None;
     }
     let letting = r.lettings.load(Ordering::SeqCst);
     let clear = || r.cleared.load(Ordering::SeqCst) == letting;
     if !clear() {
-        if lend::is_present() {
+        if images::is_present() {
             return None;
         }
         holders::look();

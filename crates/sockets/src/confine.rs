@@ -22,7 +22,7 @@ use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
 use crate::recv::{self, Step};
 use crate::segment::View;
-use crate::{keeper, lend, life, pins, switch, takeover};
+use crate::{images, keeper, life, pins, switch, takeover};
 
 /// Bytes that one look takes out of a ring, or out of the kernel before it.
 const PIECE: usize = 64 << 10;
@@ -94,7 +94,7 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
     let mut rest = Rest::new();
     let holders = [&c.record().holders, &v.own().holders];
     let shared = holders.iter().any(|n| n.load(Ordering::Acquire) > 1);
-    if !shared && !lend::is_out(c.record()) {
+    if !shared && !images::is_out(c.record()) {
         drain(c, v, &mut rest);
     }
     let end = sys::now() + LEAVE_TIMEOUT;

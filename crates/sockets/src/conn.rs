@@ -11,7 +11,7 @@ use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::confine::Rest;
-use crate::lend;
+use crate::images;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
 
@@ -320,8 +320,8 @@ impl Conn {
             generation + 1
         };
         self.generation.store(next, Ordering::Release);
-        if lend::is_out(r) {
-            lend::leave_record(record);
+        if images::is_out(r) {
+            images::leave_record(record);
         } else if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             record::free(record);
         }

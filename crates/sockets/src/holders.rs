@@ -15,7 +15,7 @@ use headwater_host::{process, sys};
 
 use crate::conn::{self, Conn};
 use crate::record::{self, Record};
-use crate::{lend, pins};
+use crate::{images, pins};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
@@ -89,7 +89,7 @@ pub fn look() {
         count += 1;
     }
     // One that was let out just now may be with a child of ours still, which has the library until its exec.
-    if lend::is_present() {
+    if images::is_present() {
         return;
     }
     // SAFETY: so many were written.
@@ -131,7 +131,7 @@ fn wanting(c: &'static Conn) -> Option<Wanted> {
     let v = c.view(&looks)?;
     let record = c.record();
     let letting = record.lettings.load(Ordering::SeqCst);
-    let ours = record.strangers.load(Ordering::SeqCst) == lend::family();
+    let ours = record.strangers.load(Ordering::SeqCst) == images::family();
     let open = record.cleared.load(Ordering::SeqCst) != letting;
     (ours && open && c.serves(&v) && record::memory_of(c.record_index()).is_some()).then(|| {
         Wanted {

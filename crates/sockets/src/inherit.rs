@@ -13,14 +13,13 @@ use headwater_channel::lock::Lock;
 use headwater_channel::segment::Segment;
 use headwater_host::board;
 use headwater_host::counters::{self, Reason};
-use headwater_host::handed::{self, Sort};
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
-use crate::lend::identity;
 use crate::pins;
 use crate::record::{self, ATTACHED, BARRED};
 use crate::segment::{Mapped, View};

@@ -6,7 +6,8 @@
 //!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
 //!   worth       which listeners it pays for
 //!   boards      the board, and what becomes of it when the runtime folder is deleted
-//!   lend        what images that are started may have of our connections
+//!   images      which images may have connections of ours
+//!   lend        what images that are started get of them
 //!   inherit     the same seen from such an image
 //!   link        how segment and doorbells reach the other process; pools
 //!   handover    the messages that bring them
@@ -29,6 +30,7 @@ pub mod confine;
 pub mod conn;
 pub mod handover;
 pub mod holders;
+pub mod images;
 pub mod inherit;
 pub mod keeper;
 pub mod lend;

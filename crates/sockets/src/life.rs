@@ -15,7 +15,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, process, sys, unwinder};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::{boards, lend, limits, link, restart, takeover, tcp_counts, worth};
+use crate::{boards, images, limits, link, restart, takeover, tcp_counts, worth};
 
 pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
 pub use exec::outlives_exec;
@@ -104,7 +104,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         post_again(me);
     }
     link::tidy();
-    lend::sweep();
+    images::sweep();
     if l.account().is_none() {
         l.set_account(account_of(on));
     }
@@ -163,7 +163,7 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
 pub fn connected(fd: i32, led: Led) -> bool {
     match led {
         Led::Here => {
-            lend::sweep();
+            images::sweep();
             let adopted = conn::adopt(fd, Phase::Tracked, Role::Client);
             match adopted {
                 Some(c) => {

@@ -3,6 +3,7 @@
 
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
+use headwater_host::handed::identity;
 use headwater_host::sync::Ordering;
 use headwater_host::unwinder::{self, Unwinder};
 use headwater_host::{config, epoll, memory, process, sys, table};
@@ -12,7 +13,7 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::tcp_counts::{self, TcpCounts, Unknown};
-use crate::{lend, link, options, proof, sets, unseen, worth};
+use crate::{images, link, options, proof, sets, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -115,7 +116,7 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
 /// Begins a takeover, if nobody shares the end: who were killed in one would leave it under way for the others, who wait for it.
 fn begin(c: &Conn) -> bool {
     let record = c.record();
-    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
+    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !images::is_out(record);
     if !alone() {
         c.hold_up(Reason::PassedOn);
         return false;
@@ -218,7 +219,7 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
     match result {
         Ok(mapped) => {
             c.set_offer(offer);
-            c.inode.store(lend::identity(fd), Ordering::Relaxed);
+            c.inode.store(identity(fd), Ordering::Relaxed);
             c.carry(mapped);
             record.finish(Takeover::Done);
             sets::carried(c, fd);

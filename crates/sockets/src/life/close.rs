@@ -12,7 +12,7 @@ use crate::life::local;
 use crate::record::{PASSED, Record};
 use crate::segment::View;
 use crate::{
-    boards, comeback, holders, keeper, lend, link, look, pins, restart, sets, switch, takeover,
+    boards, comeback, holders, images, keeper, link, look, pins, restart, sets, switch, takeover,
 };
 
 /// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
@@ -107,7 +107,7 @@ fn leave_registrations(c: &'static Conn, fd: i32) {
     let looks = pins::entered();
     let Some(v) = c.view(&looks) else { return };
     let goes_on = v.own().holders.load(Ordering::Acquire) > 1
-        || lend::is_out(c.record())
+        || images::is_out(c.record())
         // It may be under way in a message.
         || c.record().has(PASSED);
     if !goes_on || !sets::know(c, fd) {
@@ -190,7 +190,7 @@ impl AfterClose {
 
 /// May others use this end yet?
 pub(super) fn goes_on(v: &View<'_>) -> bool {
-    v.is_shared() || lend::is_out(v.record)
+    v.is_shared() || images::is_out(v.record)
 }
 
 fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
@@ -203,7 +203,7 @@ fn last_close(c: &'static Conn, v: View<'static>, fd: i32) -> AfterClose {
     }
     if last {
         reset_if_unread(c, &v, fd);
-        let by_ring = !lend::is_out(v.record) && !switch::is_taken_back(&v);
+        let by_ring = !images::is_out(v.record) && !switch::is_taken_back(&v);
         if by_ring && !sys::is_single_threaded() {
             // A thread that came upon the number after we had left it, and before the kernel closes it, must not wait there for
             // what comes by the ring. Where all comes by the kernel, others may have the descriptor in a message.
@@ -245,7 +245,7 @@ fn recall_sleepers(c: &Conn, v: &View<'_>) {
 
 /// Before the last close of an end: is there something left to send, for which a keeper stays?
 pub(super) fn leaves_keeper(c: &'static Conn, v: &View<'static>, fd: i32) -> bool {
-    if lend::is_out(v.record) && !switch::must_withdraw(v) {
+    if images::is_out(v.record) && !switch::must_withdraw(v) {
         // An image that was started may go on with it.
         return false;
     }
@@ -320,7 +320,7 @@ pub(super) fn reset_if_unread(c: &Conn, v: &View<'static>, fd: i32) {
 /// unused, and tells nobody; nor does one that has the kernel's part of it alone.
 pub(super) fn is_last_to_read(c: &Conn, v: &View<'static>) -> bool {
     let inode = c.inode.load(Ordering::Relaxed);
-    let is_out = lend::is_out(v.record) || comeback::is_out(v.record);
+    let is_out = images::is_out(v.record) || comeback::is_out(v.record);
     is_unread(v) && (!is_out || is_left_unread(v, v.record, inode))
 }
 

@@ -9,7 +9,7 @@ use crate::life::close::last_pin_gone;
 use crate::life::exec::{self, change_holds};
 use crate::life::exit;
 use crate::record::{self, Takeover};
-use crate::{holders, inherit, lend, limits, link, pins, takeover};
+use crate::{holders, images, inherit, lend, limits, link, pins, takeover};
 
 /// Does this process listen? Its children then serve.
 pub fn listens() -> bool {
@@ -99,6 +99,7 @@ fn before_fork() -> bool {
     }
     link::before_fork();
     record::before_fork();
+    images::before_fork();
     lend::before_fork();
     holders::before_fork();
     limits::before_fork();
@@ -110,6 +111,7 @@ fn after_fork(in_child: bool) {
     limits::after_fork();
     holders::after_fork();
     lend::after_fork();
+    images::after_fork();
     record::after_fork();
     conn::after_fork();
     link::after_fork();
