@@ -39,6 +39,7 @@ pub mod limits;
 pub mod link;
 pub mod look;
 pub mod options;
+pub mod outcome;
 pub mod pins;
 pub mod proof;
 pub mod readiness;

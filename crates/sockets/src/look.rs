@@ -4,7 +4,7 @@ use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
 
 use crate::conn::Conn;
-use crate::recv::Step;
+use crate::outcome::Step;
 use crate::segment::View;
 
 /// A killed peer raises no flag, so the shadow is looked at this often when nothing else asks for it.
