@@ -4,8 +4,6 @@
 //! the end it is taken into private memory, the *rest*, which the program is given before it asks the kernel; else the peer
 //! is asked to send it by the kernel. From then on each of the program's calls is its own.
 
-mod rest;
-
 use core::time::Duration;
 
 use headwater_channel::bell;
@@ -15,9 +13,8 @@ use headwater_host::table::{self, Kind, Trait};
 use headwater_host::{epoll, process, sys};
 use libc::iovec;
 
-pub(crate) use rest::receive;
-pub use rest::{Rest, Vector, has_rest, receive_many, splice, unread};
-
+use crate::conn::rest::Rest;
+pub use crate::conn::rest::{has_rest, receive_many, splice};
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
 use crate::recv::{self, Step};

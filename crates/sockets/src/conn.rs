@@ -3,6 +3,7 @@
 mod account;
 mod closing;
 mod entries;
+pub mod rest;
 
 use headwater_channel::wait::Learner;
 use headwater_host::board::{Offer, Tuple};
@@ -10,10 +11,10 @@ use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::confine::Rest;
 use crate::images;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
+use rest::Rest;
 
 pub use closing::{Closed, Shadow};
 pub use entries::{

@@ -6,9 +6,9 @@ use headwater_host::sys;
 use headwater_host::table::Handle;
 use libc::c_void;
 
-use crate::conn::{self, Phase};
+use crate::conn::{self, Phase, rest};
 use crate::record::NONBLOCK;
-use crate::{confine, limits, look, pins, readiness, switch};
+use crate::{limits, look, pins, readiness, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -181,7 +181,7 @@ fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, u64)> {
 
 /// Bytes that could be read beyond those that the kernel counts: FIONREAD's share of the ring.
 pub fn unread(h: Handle) -> usize {
-    let rest = confine::unread(h);
+    let rest = rest::unread(h);
     if rest > 0 {
         return rest;
     }

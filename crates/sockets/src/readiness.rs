@@ -6,11 +6,11 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
-use crate::conn::{self, Phase};
+use crate::conn::{self, Phase, rest};
 use crate::pins::{Entered, entered};
 use crate::record::{APART, ATTACHED, SHUT_RD, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{confine, look, switch, takeover, tcp_counts};
+use crate::{look, switch, takeover, tcp_counts};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -299,7 +299,7 @@ impl Sockets {
     /// Of what is not carried, or not any more.
     fn ready_elsewhere(&self, c: &conn::Conn, h: Handle, want: u32) -> u32 {
         c.see_wait(want);
-        if !confine::has_rest(h) {
+        if !rest::has_rest(h) {
             return 0;
         }
         want & IN | kept_error(h)

@@ -14,11 +14,11 @@ use headwater_host::{next, process, signal, sleeps};
 use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
-use crate::conn::{Conn, Phase};
+use crate::conn::{Conn, Phase, rest};
 use crate::pins::{Entered, Pin};
 use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR};
 use crate::segment::{TCPONLY, Tx, View};
-use crate::{confine, guard, look, options, switch, takeover, unseen};
+use crate::{guard, look, options, switch, takeover, unseen};
 
 pub use crate::outcome::{Moved, Own, Step, partial};
 use peek::Peek;
@@ -61,7 +61,7 @@ pub unsafe fn recv_as(
                 _ => return None,
             }
         }
-        Phase::Rest => return confine::receive(c, fd, iov, flags, own),
+        Phase::Rest => return rest::receive(c, fd, iov, flags, own),
         _ => return None,
     }
     carried(c, fd, iov, flags, own)
