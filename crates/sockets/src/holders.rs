@@ -11,11 +11,11 @@ use core::time::Duration;
 
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
-use headwater_host::{process, sys};
+use headwater_host::{process, reclaim, sys};
 
 use crate::conn::{self, Conn};
+use crate::images;
 use crate::record::{self, Record};
-use crate::{images, pins};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
@@ -127,7 +127,7 @@ pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
 }
 
 fn wanting(c: &'static Conn) -> Option<Wanted> {
-    let looks = pins::entered();
+    let looks = reclaim::enter();
     let v = c.view(&looks)?;
     let record = c.record();
     let letting = record.lettings.load(Ordering::SeqCst);

@@ -38,6 +38,7 @@ pub mod life;
 pub mod limits;
 pub mod link;
 pub mod look;
+pub mod modes;
 pub mod options;
 pub mod outcome;
 pub mod pins;

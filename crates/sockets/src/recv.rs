@@ -15,10 +15,11 @@ use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, io
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, rest};
+use crate::limits::AT_ONCE;
 use crate::pins::{Entered, Pin};
 use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR};
 use crate::segment::{TCPONLY, Tx, View};
-use crate::{guard, look, options, switch, takeover, unseen};
+use crate::{guard, look, switch, takeover, unseen};
 
 pub use crate::outcome::{Moved, Own, Step, partial};
 use peek::Peek;
@@ -351,7 +352,7 @@ fn attempt(
                 }
                 if let Err(e) = wait(c, v, limit.end) {
                     // Where there was no wait at all, it has not.
-                    let had_none = limit.began_with == options::AT_ONCE;
+                    let had_none = limit.began_with == AT_ONCE;
                     peek.count(buffers);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }

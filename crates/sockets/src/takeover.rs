@@ -10,10 +10,10 @@ use headwater_host::{config, epoll, memory, process, sys, table};
 
 use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
+use crate::record::{ATTACHED, BARRED, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::tcp_counts::{self, TcpCounts, Unknown};
-use crate::{images, link, options, proof, sets, unseen, worth};
+use crate::{images, link, modes, proof, sets, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -145,7 +145,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
-        if !options::allow(fd) {
+        if !modes::allow(fd) {
             return Err(Reason::Option);
         }
         let counts = settled(c, fd)?;
@@ -159,7 +159,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
             .receive
             .krecv
             .store(counts.read, Ordering::Relaxed);
-        learn_modes(c, fd);
+        modes::learn(c, fd);
         mapped.accept(tuple);
         board.slot(offer).sign(mapped.link, mapped.index as u64);
         if !board.advance(offer, State::Offered, State::Accepted) {
@@ -184,7 +184,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
-        if !options::allow(fd) {
+        if !modes::allow(fd) {
             return Err(Reason::Option);
         }
         let counts = settled(c, fd)?;
@@ -201,7 +201,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             .receive
             .krecv
             .store(counts.read, Ordering::Relaxed);
-        learn_modes(c, fd);
+        modes::learn(c, fd);
         h.ends[0].released.store(HELD, Ordering::Release);
         if !mapped.agree(Agreement::Attached) {
             link::release(mapped, 0, 0, false);
@@ -267,26 +267,6 @@ fn settled(c: &Conn, fd: i32) -> Result<TcpCounts, Reason> {
         Err(Unknown::OldKernel) => Err(Reason::OldKernel),
         Err(Unknown::NotEstablished) => Err(Reason::HalfClosed),
     }
-}
-
-/// Reads from the kernel what the program set before we looked after the socket.
-fn learn_modes(c: &Conn, fd: i32) {
-    let r = c.record();
-    if let Ok(flags) = sys::fcntl(fd, libc::F_GETFL, 0) {
-        r.set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
-    }
-    let limits = [
-        (libc::SO_RCVTIMEO, &r.receive_timeout),
-        (libc::SO_SNDTIMEO, &r.send_timeout),
-    ];
-    for (name, kept) in limits {
-        let [s, us] = sys::sockopt::<[i64; 2]>(fd, libc::SOL_SOCKET, name).unwrap_or([0, 0]);
-        // The kernel does not tell that one.
-        if (s, us) != (0, 0) || kept.load(Ordering::Relaxed) != options::AT_ONCE {
-            kept.store(options::limit(s, us), Ordering::Relaxed);
-        }
-    }
-    r.low_water.store(options::low_water(fd), Ordering::Relaxed);
 }
 
 /// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it. In a step of it.
