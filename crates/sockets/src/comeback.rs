@@ -16,10 +16,10 @@ use crate::conn::Conn;
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{holders, images, switch, tcp_counts};
+use crate::{freeze, holders, images, switch, tcp_counts};
 
 /// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already. `childs`: as of
-/// [`switch::freeze`].
+/// [`freeze::for_good`].
 pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family: u64) {
     let r = v.record;
     let before = r
@@ -31,7 +31,7 @@ pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family:
     }
     // Before the bits: whoever lowers them looks at it under the lock under which they are set.
     r.lettings.fetch_add(1, Ordering::SeqCst);
-    switch::freeze_for_now(c, v, childs, Reason::Exec);
+    freeze::for_now(c, v, childs, Reason::Exec);
 }
 
 /// May somebody have the connection who goes round us?

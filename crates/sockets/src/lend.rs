@@ -21,7 +21,7 @@ use crate::pins::{self, Entered};
 use crate::record::{self, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
-use crate::{comeback, images, life, switch, takeover};
+use crate::{comeback, freeze, images, life, takeover};
 
 pub fn before_fork() {
     process::hold_over_fork(&COPYING);
@@ -159,7 +159,7 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
             continue;
         };
         if lowest <= 2 || image() == Image::Stranger {
-            switch::take_back_own(c, &v);
+            freeze::take_back_own(c, &v);
         }
         let is_needed = relay::is_needed(c, &v, patience);
         if !is_needed && lowest > 0 {
@@ -325,7 +325,7 @@ impl Lending {
             takeover::see_attached(c, v);
         }
         // What came before its ring was left is for the image as it is for this one.
-        let is_kernels = |v: &View<'_>| switch::is_frozen_for_good(v) && v.in_ring().is_empty();
+        let is_kernels = |v: &View<'_>| freeze::is_for_good(v) && v.in_ring().is_empty();
         let lent = v.as_ref().is_some_and(is_kernels) || self.hand_over(there, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);

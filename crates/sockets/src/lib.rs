@@ -14,6 +14,7 @@
 //!   proof       that who brings them holds the other end, where that is another user
 //!   send, recv  the calls, as loops of steps that never block and waits that own nothing
 //!   pins        calls that wait, and how their waits are left
+//!   freeze      a connection leaves the rings in both directions
 //!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
 //!   readiness   poll, select, epoll
 //!   confine     before seccomp: everything goes back to the kernel
@@ -28,6 +29,7 @@ pub mod buffers;
 pub mod comeback;
 pub mod confine;
 pub mod conn;
+pub mod freeze;
 pub mod handover;
 pub mod holders;
 pub mod images;

@@ -7,7 +7,7 @@ use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase, rest};
-use crate::pins::{Entered, entered};
+use crate::pins::{self, Entered, entered};
 use crate::record::{APART, ATTACHED, SHUT_RD, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{look, switch, takeover, tcp_counts};
@@ -95,10 +95,10 @@ impl Descriptor for Sockets {
             return;
         };
         if want & IN != 0 {
-            switch::stop_reading(&v);
+            pins::stop_reading(&v);
         }
         if want & OUT != 0 {
-            switch::stop_writing(c, &v);
+            pins::stop_writing(c, &v);
         }
     }
 
@@ -114,7 +114,7 @@ impl Descriptor for Sockets {
     fn settle(&self, h: Handle) {
         let looks = entered();
         if let Some((c, v)) = carried(h, &looks) {
-            switch::settle(c, &v);
+            pins::settle(c, &v);
         }
     }
 

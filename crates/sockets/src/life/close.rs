@@ -7,12 +7,12 @@ use headwater_host::table::{self, Kind};
 use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Closed, Conn, Phase};
-use crate::keeper::Then;
+use crate::keeper::{self, Then};
 use crate::life::local;
 use crate::record::{PASSED, Record};
 use crate::segment::View;
 use crate::{
-    boards, comeback, holders, images, keeper, link, look, pins, restart, sets, switch, takeover,
+    boards, comeback, freeze, holders, images, link, look, pins, restart, sets, switch, takeover,
 };
 
 /// Before the program's close(2) of `fd`, or dup2(2) over it. Returns what must still happen after it.
@@ -114,7 +114,7 @@ fn leave_registrations(c: &'static Conn, fd: i32) {
         return;
     }
     if sets::were_given(c, fd) {
-        switch::freeze(c, &v, None, Reason::EpollClosed);
+        freeze::for_good(c, &v, None, Reason::EpollClosed);
     }
     epoll::leave_one(fd, conn::handle(c));
 }
