@@ -34,11 +34,6 @@ pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family:
     freeze::for_now(c, v, childs, Reason::Exec);
 }
 
-/// May somebody have the connection who goes round us?
-pub fn is_out(r: &Record) -> bool {
-    r.strangers.load(Ordering::SeqCst) != 0 || r.has(IN_STAYS)
-}
-
 /// May what this end receives come by the ring again? Its readers then wait for either way.
 pub fn may_receive(v: &View<'_>) -> bool {
     v.record.strangers.load(Ordering::SeqCst) != 0 && !v.record.has(IN_STAYS)

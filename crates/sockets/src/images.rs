@@ -8,7 +8,7 @@ use headwater_host::handed::identity;
 use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{hidden, process, sys};
 
-use crate::record::{self, Record};
+use crate::record::{self, IN_STAYS, Record};
 
 /// The pipe's reading end, and its inode: 0 before the first connection.
 static PRESENCE: AtomicI32 = AtomicI32::new(0);
@@ -51,6 +51,11 @@ pub fn is_out(r: &Record) -> bool {
         // Lent by somebody else, who can tell.
         _ => true,
     }
+}
+
+/// May somebody have the connection who goes round us?
+pub fn may_go_round(r: &Record) -> bool {
+    r.strangers.load(Ordering::SeqCst) != 0 || r.has(IN_STAYS)
 }
 
 /// Whose pipe it is that an image which this process starts has the writing end of. 0: there is none.

@@ -20,9 +20,9 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
-use crate::pins;
 use crate::record::{self, ATTACHED, BARRED};
 use crate::segment::{Mapped, View};
+use crate::{pins, reset};
 
 pub const VARIABLE: &str = "HEADWATER_CONNECTIONS";
 
@@ -289,8 +289,8 @@ fn reset_if_unread(e: &Entry, fd: i32) {
     if record.life() != heir.life {
         return;
     }
-    if crate::life::is_left_unread(&v, record, heir.inode) {
-        crate::life::reset(fd);
+    if reset::is_left_unread(&v, record, heir.inode) {
+        reset::reset(fd);
     }
     v.own().look.fetch_add(1, Ordering::Release);
 }

@@ -17,7 +17,7 @@ use headwater_host::{config, process, sys, unwinder};
 use crate::conn::{self, Conn, Phase, Role};
 use crate::{boards, images, limits, link, restart, takeover, tcp_counts, worth};
 
-pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
+pub use close::{closing, lost, unlist};
 pub use exec::outlives_exec;
 pub use fork::{fork_failed, listens, look_after_forks};
 pub use shutdown::{disconnected, shut, shutting};

@@ -15,7 +15,7 @@ use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, signal, sleeps};
 
 use crate::conn::Conn;
-use crate::life;
+use crate::ending;
 use crate::segment::View;
 
 pub use sleepers::{settle, sleep, stop_reading, stop_writing};
@@ -194,7 +194,7 @@ fn take_back(c: &'static Conn) {
         .pins
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
     if before == Ok(1) {
-        life::last_pin_gone(c);
+        ending::last_pin_gone(c);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::conn::{self, Conn};
 use crate::pins::{self, Sleep};
 use crate::recv::{self, Step};
 use crate::segment::{CLOSING, PIN, Tx, View};
-use crate::{freeze, guard, keeper, life, look, send, switch};
+use crate::{freeze, guard, keeper, look, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = Duration::from_millis(100).as_nanos() as u64;
@@ -245,7 +245,7 @@ fn serve(c: &'static Conn, v: &View<'static>, fd: i32, pair: i32) {
     let (mut down, mut up) = (Piece::new(0), Piece::new(1));
     while turn(c, v, shadow, pair, &mut down, &mut up).is_some() {}
     let _ = sys::close(pair);
-    life::kept(c, v, shadow);
+    keeper::kept(c, v, shadow);
 }
 
 /// Moves what can be moved, then waits for more. `None`: both directions have ended, or one end is gone.

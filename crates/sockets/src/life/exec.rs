@@ -6,7 +6,7 @@ use headwater_host::table::{self, Handle};
 
 use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
-use crate::life::close::{AT_ONCE, is_last_to_read, linger, set_linger};
+use crate::reset::{AT_ONCE, is_last_to_read, linger, set_linger};
 use crate::{pins, switch};
 
 /// What [`replaced`] does to a connection that the exec closes. With [`EXEC_RESETS`] stands the SO_LINGER that it had: on in the bit

@@ -3,7 +3,8 @@
 use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Phase};
-use crate::life::close::{goes_on, leaves_keeper, reset_if_unread, withdraw_for_others};
+use crate::ending::{goes_on, leaves_keeper, withdraw_for_others};
+use crate::reset::reset_if_unread;
 use crate::{inherit, pins, takeover};
 
 /// Adds what is still open to the counters, before they are written.

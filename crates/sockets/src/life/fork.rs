@@ -5,7 +5,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
-use crate::life::close::last_pin_gone;
+use crate::ending::last_pin_gone;
 use crate::life::exec::{self, change_holds};
 use crate::life::exit;
 use crate::record::{self, Takeover};

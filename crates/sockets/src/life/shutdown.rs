@@ -5,8 +5,9 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 
 use crate::conn::{self, Phase};
+use crate::ending::end_sending;
 use crate::keeper::{self, Then};
-use crate::life::close::{closing, end_sending};
+use crate::life::close::closing;
 use crate::life::to_kernel::leave_to_others;
 use crate::record::{SHUT_RD, SHUT_WR};
 use crate::{freeze, pins, switch};
