@@ -140,13 +140,12 @@ static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
 #[unsafe(link_section = ".data")]
 static ADOPTING: Lock = Lock::new();
 
-/// At start, before the program runs: takes in what the former image said.
-pub fn begin() {
+/// At start, before the program runs: takes in what the former image said. False: nothing.
+pub fn begin() -> bool {
     let Some(text) = headwater_host::env::take(VARIABLE) else {
-        return;
+        return false;
     };
     epoll::given();
-    crate::life::look_after_forks();
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     let mut taken = Vec::new();
@@ -177,6 +176,7 @@ pub fn begin() {
         }
         table::set(fd, Handle::new(Kind::Inherited, 0, at as u32));
     }
+    true
 }
 
 pub fn before_fork() {

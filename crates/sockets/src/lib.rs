@@ -30,6 +30,7 @@ pub mod comeback;
 pub mod confine;
 pub mod conn;
 pub mod ending;
+pub mod fork;
 pub mod freeze;
 pub mod handover;
 pub mod holders;
@@ -94,7 +95,7 @@ pub fn start() {
     headwater_host::signal::prepare();
     headwater_host::epoll::start();
     register(Kind::Socket, &readiness::Sockets);
-    life::look_after_forks();
+    fork::look_after_forks();
     STARTED.store(true, Ordering::Release);
 }
 

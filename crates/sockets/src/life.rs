@@ -3,7 +3,6 @@
 mod close;
 mod exec;
 mod exit;
-mod fork;
 mod shutdown;
 mod to_kernel;
 
@@ -18,8 +17,8 @@ use crate::conn::{self, Conn, Phase, Role};
 use crate::{boards, images, limits, link, restart, takeover, tcp_counts, worth};
 
 pub use close::{closing, lost, unlist};
-pub use exec::outlives_exec;
-pub use fork::{fork_failed, listens, look_after_forks};
+pub use exec::{fork_failed, not_replaced, outlives_exec, replaced};
+pub use exit::{count_open, exiting};
 pub use shutdown::{disconnected, shut, shutting};
 pub use to_kernel::{
     decline_surely, leave_to_others, needs_kernel, option_needs_kernel, passing, passing_on,
@@ -85,6 +84,11 @@ fn post_again(me: u64) {
     for c in conn::all().filter(ours) {
         local(c.fd()).map(post);
     }
+}
+
+/// Does this process listen? Its children then serve.
+pub fn listens() -> bool {
+    conn::all().any(|c| c.phase() == Phase::Listener)
 }
 
 /// After a successful accept(2) on a listener that is looked after.

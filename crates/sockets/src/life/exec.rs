@@ -86,8 +86,13 @@ fn resets(fd: i32) -> u32 {
     }
 }
 
+/// fork(2) failed: there is no child that has all ends too.
+pub fn fork_failed() {
+    change_holds(-1);
+}
+
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
-pub(super) fn change_holds(change: i32) {
+fn change_holds(change: i32) {
     for c in conn::all() {
         let looks = pins::entered();
         let own = c.view(&looks).map(|v| &v.own().holders);

@@ -1,4 +1,4 @@
-//! fork(2): the child has all ends too.
+//! What becomes of all connections together at a fork(2), whose child has all ends too, an exec and the end of the process.
 
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::sync::Ordering;
@@ -6,15 +6,8 @@ use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::ending::last_pin_gone;
-use crate::life::exec::{self, change_holds};
-use crate::life::exit;
 use crate::record::{self, Takeover};
-use crate::{holders, images, inherit, lend, limits, link, pins, takeover};
-
-/// Does this process listen? Its children then serve.
-pub fn listens() -> bool {
-    conn::all().any(|c| c.phase() == Phase::Listener)
-}
+use crate::{holders, images, inherit, lend, life, limits, link, pins, takeover};
 
 /// Has forks hold what sockets have; as often as anybody asks for it.
 pub fn look_after_forks() {
@@ -31,12 +24,15 @@ fn told(moment: &mut Moment) {
         Moment::Exec if is_own => {
             inherit::use_closing();
             if crate::started() {
-                exec::replaced();
+                life::replaced();
             }
         }
-        Moment::Counting if crate::started() => exit::count_open(),
-        Moment::Leaving if crate::started() => exit::exiting(),
-        Moment::Stays if is_own && crate::started() => exec::not_replaced(),
+        Moment::Counting if crate::started() => life::count_open(),
+        Moment::Leaving if crate::started() => {
+            inherit::exiting();
+            life::exiting();
+        }
+        Moment::Stays if is_own && crate::started() => life::not_replaced(),
         _ => {}
     }
 }
@@ -127,9 +123,4 @@ fn after_fork(in_child: bool) {
         // Closed in the parent while calls waited there: nobody waits here.
         last_pin_gone(c);
     }
-}
-
-/// fork(2) failed after `before_fork`.
-pub fn fork_failed() {
-    change_holds(-1);
 }
