@@ -13,8 +13,7 @@ use headwater_host::table::{self, Kind, Trait};
 use headwater_host::{epoll, process, sys};
 use libc::iovec;
 
-use crate::conn::rest::Rest;
-pub use crate::conn::rest::{has_rest, receive_many, splice};
+pub use crate::conn::rest::{Rest, has_rest, receive_many, splice};
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
 use crate::recv::{self, Step};

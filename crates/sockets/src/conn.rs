@@ -17,9 +17,7 @@ use crate::segment::{Mapped, View};
 use rest::Rest;
 
 pub use closing::{Closed, Shadow};
-pub use entries::{
-    adopt, after_fork, all, before_fork, get, handle, is_at, no_room, other_end, take_over,
-};
+pub use entries::{ADOPTING, adopt, all, get, handle, is_at, no_room, other_end, take_over};
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

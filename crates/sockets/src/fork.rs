@@ -55,8 +55,8 @@ fn hold_sets() -> bool {
 
 #[unsafe(link_section = ".text.life")]
 fn before_fork() -> bool {
-    inherit::before_fork();
-    conn::before_fork();
+    process::hold_over_fork(&inherit::ADOPTING);
+    process::hold_over_fork(&conn::ADOPTING);
     for c in conn::all() {
         if c.phase() == Phase::Tracked {
             takeover::withdraw_if_offered(c);
@@ -94,24 +94,24 @@ fn before_fork() -> bool {
         }
     }
     link::before_fork();
-    record::before_fork();
-    images::before_fork();
+    process::hold_over_fork(&record::MAPPING);
+    process::hold_over_fork(&images::PREPARING);
     lend::before_fork();
-    holders::before_fork();
-    limits::before_fork();
+    process::hold_over_fork(&holders::LOOKING);
+    process::hold_over_fork(&limits::LOCK);
     true
 }
 
 #[unsafe(link_section = ".text.life")]
 fn after_fork(in_child: bool) {
-    limits::after_fork();
-    holders::after_fork();
+    process::let_go_after_fork(&limits::LOCK);
+    process::let_go_after_fork(&holders::LOOKING);
     lend::after_fork();
-    images::after_fork();
-    record::after_fork();
-    conn::after_fork();
+    process::let_go_after_fork(&images::PREPARING);
+    process::let_go_after_fork(&record::MAPPING);
+    process::let_go_after_fork(&conn::ADOPTING);
     link::after_fork();
-    inherit::after_fork();
+    process::let_go_after_fork(&inherit::ADOPTING);
     if !in_child {
         return;
     }

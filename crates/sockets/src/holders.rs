@@ -40,7 +40,7 @@ struct Wanted {
 
 // Every fork touches it: see process.rs.
 #[unsafe(link_section = ".data")]
-static LOOKING: Lock = Lock::new();
+pub static LOOKING: Lock = Lock::new();
 
 struct Search {
     /// When the next look may begin.
@@ -60,14 +60,6 @@ headwater_host::large! {
         owed_until: AtomicU64::new(0),
         wanted: UnsafeCell::new([MaybeUninit::uninit(); MOST]),
     };
-}
-
-pub fn before_fork() {
-    process::hold_over_fork(&LOOKING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&LOOKING);
 }
 
 /// Looks who has the connections that images without the library were given, now that the pipe says that these are gone. For

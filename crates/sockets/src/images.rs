@@ -14,7 +14,7 @@ use crate::record::{self, IN_STAYS, Record};
 static PRESENCE: AtomicI32 = AtomicI32::new(0);
 static IDENTITY: AtomicU64 = AtomicU64::new(0);
 #[unsafe(link_section = ".data")]
-static PREPARING: Lock = Lock::new();
+pub static PREPARING: Lock = Lock::new();
 
 /// With the first connection: what is needed in a child of fork or vfork must be there before.
 pub fn prepare() {
@@ -33,14 +33,6 @@ pub fn prepare() {
         IDENTITY.store(identity(fd), Ordering::Relaxed);
     }
     PRESENCE.store(made.unwrap_or(-1), Ordering::Release);
-}
-
-pub fn before_fork() {
-    process::hold_over_fork(&PREPARING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&PREPARING);
 }
 
 /// May an image have the connection that has not adopted it?

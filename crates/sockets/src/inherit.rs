@@ -138,7 +138,7 @@ struct Entry {
 
 static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
 #[unsafe(link_section = ".data")]
-static ADOPTING: Lock = Lock::new();
+pub static ADOPTING: Lock = Lock::new();
 
 /// At start, before the program runs: takes in what the former image said. False: nothing.
 pub fn begin() -> bool {
@@ -177,14 +177,6 @@ pub fn begin() -> bool {
         table::set(fd, Handle::new(Kind::Inherited, 0, at as u32));
     }
     true
-}
-
-pub fn before_fork() {
-    process::hold_over_fork(&ADOPTING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&ADOPTING);
 }
 
 fn entry(h: Handle) -> Option<&'static Entry> {

@@ -37,15 +37,7 @@ static KNOWN: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static EVER: AtomicU64 = AtomicU64::new(0);
 // Every fork touches it: see process.rs.
 #[unsafe(link_section = ".data")]
-static LOCK: Lock = Lock::new();
-
-pub fn before_fork() {
-    process::hold_over_fork(&LOCK);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&LOCK);
-}
+pub static LOCK: Lock = Lock::new();
 
 fn find(inode: u64) -> Option<&'static AtomicU64> {
     let is_it = |known: &&AtomicU64| known.load(Ordering::Relaxed) >> BITS == inode;

@@ -155,12 +155,17 @@ pub fn has_bytes(fd: i32) -> bool {
 
 /// poll(2) of one descriptor, without waiting.
 pub fn poll(fd: i32, events: i16) -> i16 {
+    poll_for(0, fd, events)
+}
+
+/// The same for as long as `time` at most.
+pub fn poll_for(time: u64, fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
         fd,
         events,
         revents: 0,
     }];
-    match sys::ppoll(&mut p, Some(0)) {
+    match sys::ppoll(&mut p, Some(time)) {
         Ok(n) if n > 0 => p[0].revents,
         _ => 0,
     }

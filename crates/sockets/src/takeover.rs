@@ -41,8 +41,7 @@ pub fn progress(c: &Conn, fd: i32) {
         Unwinder::Missing => |c: &Conn, fd: i32, _: u32| decline(c, fd, Reason::NoUnwinder),
     };
     c.take_step(|| {
-        let at_fd = table::socket(fd).and_then(conn::get);
-        if c.phase() == Phase::Tracked && at_fd.is_some_and(|x| core::ptr::eq(x, c)) {
+        if c.phase() == Phase::Tracked && conn::is_at(fd, c) {
             step(c, fd, done);
         }
     });

@@ -20,15 +20,7 @@ const NEAR: usize = 64;
 
 /// Held over fork, so that no child sees half an adoption.
 #[unsafe(link_section = ".data")]
-static ADOPTING: Lock = Lock::new();
-
-pub fn before_fork() {
-    process::hold_over_fork(&ADOPTING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&ADOPTING);
-}
+pub static ADOPTING: Lock = Lock::new();
 
 headwater_host::large! {
     static FIRST: MaybeUninit<[Conn; NEAR]> = MaybeUninit::zeroed();
