@@ -1,6 +1,6 @@
-//! Time limits of calls, as they are kept. Those of less than none, by which calls end at once, the kernel does not tell when it is asked:
-//! what a program sets before its connection is looked after is remembered here, by the socket, a client's own, and its listener's, which
-//! the connections that are accepted there have too.
+//! Time limits of calls as they are kept. Of those of less than none, by which calls end at once, the kernel tells
+//! nothing: what a program sets before its connection is looked after is remembered here by the socket, a client's own
+//! and its listener's, whose the connections have too that are accepted there.
 
 use headwater_channel::lock::Lock;
 use headwater_host::handed::identity;
