@@ -4,6 +4,7 @@
 
 use headwater_host::table::{self, Handle};
 use headwater_host::{epoll, next};
+use headwater_sockets::ending::AfterClose;
 use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
@@ -189,7 +190,7 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
 impl File for Connections {
     fn goes(self, _h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         let after = life::closing(fd);
-        then(call(), after, life::AfterClose::finish)
+        then(call(), after, AfterClose::finish)
     }
 
     fn lost(self, _h: Handle, fd: c_int) {

@@ -3,8 +3,8 @@
 use headwater_host::counters::Reason;
 use headwater_host::{board, counters, epoll, process, table};
 use headwater_sockets::life::Led;
-use headwater_sockets::options::Effect;
-use headwater_sockets::{life, options};
+use headwater_sockets::modes::Effect;
+use headwater_sockets::{life, modes, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 use crate::files::fresh;
@@ -196,7 +196,7 @@ pub unsafe fn setsockopt(
             && !value.is_null()
         {
             let number = (len >= 4).then(|| (value as *const i32).read_unaligned());
-            match options::effect(level, name, number) {
+            match modes::effect(level, name, number) {
                 Effect::None => {}
                 Effect::Segments => _ = life::option_needs_kernel(fd),
                 Effect::Kernel if life::option_needs_kernel(fd) => {}

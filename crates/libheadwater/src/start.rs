@@ -37,7 +37,9 @@ extern "C" fn loaded() {
         load_unwinder();
         streams();
         sockets();
-        headwater_sockets::inherit::begin();
+        if headwater_sockets::inherit::begin() {
+            headwater_sockets::fork::look_after_forks();
+        }
         for fd in 0..=2 {
             crate::stdio::follow(fd);
         }

@@ -16,10 +16,10 @@ use crate::conn::Conn;
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{holders, lend, switch, tcp_counts};
+use crate::{freeze, holders, images, switch, tcp_counts};
 
 /// Before an image without the library gets the connection. It has the writing end of `family`'s pipe already. `childs`: as of
-/// [`switch::freeze`].
+/// [`freeze::for_good`].
 pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family: u64) {
     let r = v.record;
     let before = r
@@ -31,12 +31,7 @@ pub fn let_out(c: &'static Conn, v: &View<'static>, childs: Option<i32>, family:
     }
     // Before the bits: whoever lowers them looks at it under the lock under which they are set.
     r.lettings.fetch_add(1, Ordering::SeqCst);
-    switch::freeze_for_now(c, v, childs, Reason::Exec);
-}
-
-/// May somebody have the connection who goes round us?
-pub fn is_out(r: &Record) -> bool {
-    r.strangers.load(Ordering::SeqCst) != 0 || r.has(IN_STAYS)
+    freeze::for_now(c, v, childs, Reason::Exec);
 }
 
 /// May what this end receives come by the ring again? Its readers then wait for either way.
@@ -53,13 +48,13 @@ fn is_time(last: &AtomicU64) -> bool {
 /// The letting after which, as is known, nobody has the connection that goes round us.
 fn gone(v: &View<'_>, stays: u32) -> Option<u32> {
     let r = v.record;
-    if r.has(stays) || r.strangers.load(Ordering::SeqCst) != lend::family() {
+    if r.has(stays) || r.strangers.load(Ordering::SeqCst) != images::family() {
         return None;
     }
     let letting = r.lettings.load(Ordering::SeqCst);
     let clear = || r.cleared.load(Ordering::SeqCst) == letting;
     if !clear() {
-        if lend::is_present() {
+        if images::is_present() {
             return None;
         }
         holders::look();

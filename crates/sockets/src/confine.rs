@@ -4,8 +4,6 @@
 //! the end it is taken into private memory, the *rest*, which the program is given before it asks the kernel; else the peer
 //! is asked to send it by the kernel. From then on each of the program's calls is its own.
 
-mod rest;
-
 use core::time::Duration;
 
 use headwater_channel::bell;
@@ -15,14 +13,12 @@ use headwater_host::table::{self, Kind, Trait};
 use headwater_host::{epoll, process, sys};
 use libc::iovec;
 
-pub(crate) use rest::receive;
-pub use rest::{Rest, Vector, has_rest, receive_many, splice, unread};
-
+pub use crate::conn::rest::{Rest, has_rest, receive_many, splice};
 use crate::conn::{self, Conn, Phase};
 use crate::keeper::Then;
 use crate::recv::{self, Step};
 use crate::segment::View;
-use crate::{keeper, lend, life, pins, switch, takeover};
+use crate::{images, keeper, life, pins, switch, takeover};
 
 /// Bytes that one look takes out of a ring, or out of the kernel before it.
 const PIECE: usize = 64 << 10;
@@ -94,7 +90,7 @@ fn leave_ring(c: &'static Conn, v: &View<'static>) {
     let mut rest = Rest::new();
     let holders = [&c.record().holders, &v.own().holders];
     let shared = holders.iter().any(|n| n.load(Ordering::Acquire) > 1);
-    if !shared && !lend::is_out(c.record()) {
+    if !shared && !images::is_out(c.record()) {
         drain(c, v, &mut rest);
     }
     let end = sys::now() + LEAVE_TIMEOUT;

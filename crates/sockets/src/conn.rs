@@ -3,6 +3,7 @@
 mod account;
 mod closing;
 mod entries;
+pub mod rest;
 
 use headwater_channel::wait::Learner;
 use headwater_host::board::{Offer, Tuple};
@@ -10,15 +11,13 @@ use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::confine::Rest;
-use crate::lend;
+use crate::images;
 use crate::record::{self, Record};
 use crate::segment::{Mapped, View};
+use rest::Rest;
 
 pub use closing::{Closed, Shadow};
-pub use entries::{
-    adopt, after_fork, all, before_fork, get, handle, is_at, no_room, other_end, take_over,
-};
+pub use entries::{ADOPTING, adopt, all, get, handle, is_at, no_room, other_end, take_over};
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -320,8 +319,8 @@ impl Conn {
             generation + 1
         };
         self.generation.store(next, Ordering::Release);
-        if lend::is_out(r) {
-            lend::leave_record(record);
+        if images::is_out(r) {
+            images::leave_record(record);
         } else if r.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             record::free(record);
         }

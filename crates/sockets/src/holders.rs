@@ -11,11 +11,11 @@ use core::time::Duration;
 
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
-use headwater_host::{process, sys};
+use headwater_host::{process, reclaim, sys};
 
 use crate::conn::{self, Conn};
+use crate::images;
 use crate::record::{self, Record};
-use crate::{lend, pins};
 
 /// Connections looked for at once.
 const MOST: usize = 128;
@@ -40,7 +40,7 @@ struct Wanted {
 
 // Every fork touches it: see process.rs.
 #[unsafe(link_section = ".data")]
-static LOOKING: Lock = Lock::new();
+pub static LOOKING: Lock = Lock::new();
 
 struct Search {
     /// When the next look may begin.
@@ -62,14 +62,6 @@ headwater_host::large! {
     };
 }
 
-pub fn before_fork() {
-    process::hold_over_fork(&LOOKING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&LOOKING);
-}
-
 /// Looks who has the connections that images without the library were given, now that the pipe says that these are gone. For
 /// each that only processes with the library have, its record says so afterwards.
 #[cold]
@@ -89,7 +81,7 @@ pub fn look() {
         count += 1;
     }
     // One that was let out just now may be with a child of ours still, which has the library until its exec.
-    if lend::is_present() {
+    if images::is_present() {
         return;
     }
     // SAFETY: so many were written.
@@ -127,11 +119,11 @@ pub fn is_ours_alone(record: &'static Record, inode: u64) -> bool {
 }
 
 fn wanting(c: &'static Conn) -> Option<Wanted> {
-    let looks = pins::entered();
+    let looks = reclaim::enter();
     let v = c.view(&looks)?;
     let record = c.record();
     let letting = record.lettings.load(Ordering::SeqCst);
-    let ours = record.strangers.load(Ordering::SeqCst) == lend::family();
+    let ours = record.strangers.load(Ordering::SeqCst) == images::family();
     let open = record.cleared.load(Ordering::SeqCst) != letting;
     (ours && open && c.serves(&v) && record::memory_of(c.record_index()).is_some()).then(|| {
         Wanted {

@@ -13,17 +13,16 @@ use headwater_channel::lock::Lock;
 use headwater_channel::segment::Segment;
 use headwater_host::board;
 use headwater_host::counters::{self, Reason};
-use headwater_host::handed::{self, Sort};
+use headwater_host::handed::{self, Sort, identity};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, hidden, process, sys};
 
 use crate::conn::{self, Conn, Role};
-use crate::lend::identity;
-use crate::pins;
 use crate::record::{self, ATTACHED, BARRED};
 use crate::segment::{Mapped, View};
+use crate::{pins, reset};
 
 pub const VARIABLE: &str = "HEADWATER_CONNECTIONS";
 
@@ -139,15 +138,14 @@ struct Entry {
 
 static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
 #[unsafe(link_section = ".data")]
-static ADOPTING: Lock = Lock::new();
+pub static ADOPTING: Lock = Lock::new();
 
-/// At start, before the program runs: takes in what the former image said.
-pub fn begin() {
+/// At start, before the program runs: takes in what the former image said. False: nothing.
+pub fn begin() -> bool {
     let Some(text) = headwater_host::env::take(VARIABLE) else {
-        return;
+        return false;
     };
     epoll::given();
-    crate::life::look_after_forks();
     let mut entries: Vec<Entry> = Vec::new();
     let mut numbers = Vec::new();
     let mut taken = Vec::new();
@@ -178,14 +176,7 @@ pub fn begin() {
         }
         table::set(fd, Handle::new(Kind::Inherited, 0, at as u32));
     }
-}
-
-pub fn before_fork() {
-    process::hold_over_fork(&ADOPTING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&ADOPTING);
+    true
 }
 
 fn entry(h: Handle) -> Option<&'static Entry> {
@@ -290,8 +281,8 @@ fn reset_if_unread(e: &Entry, fd: i32) {
     if record.life() != heir.life {
         return;
     }
-    if crate::life::is_left_unread(&v, record, heir.inode) {
-        crate::life::reset(fd);
+    if reset::is_left_unread(&v, record, heir.inode) {
+        reset::reset(fd);
     }
     v.own().look.fetch_add(1, Ordering::Release);
 }

@@ -13,8 +13,9 @@ use headwater_host::{aside, process, sys};
 use syscalls::{Sysno, syscall};
 
 use crate::conn::Conn;
+use crate::reset::reset_if_unread;
 use crate::segment::View;
-use crate::{life, look, switch};
+use crate::{look, switch, takeover};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
 const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
@@ -89,13 +90,8 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
         if now != withdrawn {
             (withdrawn, since) = (now, sys::now());
         }
-        let mut p = [libc::pollfd {
-            fd,
-            events: libc::POLLOUT,
-            revents: 0,
-        }];
-        let _ = sys::ppoll(&mut p, Some(SLICE));
-        let gone = p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0;
+        let told = look::poll_for(SLICE, fd, libc::POLLOUT);
+        let gone = told & (libc::POLLERR | libc::POLLHUP) != 0;
         if gone || sys::now() - since > STALL_TIMEOUT {
             break;
         }
@@ -104,7 +100,20 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
         switch::begin_close(v);
         let _ = sys::shutdown(fd, libc::SHUT_WR);
     }
-    life::kept(c, v, fd);
+    kept(c, v, fd);
+}
+
+/// The keeper of an end has sent what there was.
+pub fn kept(c: &'static Conn, v: &View<'static>, fd: i32) {
+    if v.own().holders.fetch_sub(1, Ordering::AcqRel) <= 1 {
+        switch::begin_close(v);
+        reset_if_unread(c, v, fd);
+    }
+    takeover::withdraw_offer(c);
+    c.abandon();
+    let _ = sys::close(fd);
+    v.own().look.fetch_add(1, Ordering::Release);
+    bell::ring(v.peer_bell());
 }
 
 /// None of the program's descriptors, signals and terminal, but the shadow, which comes first of `needed`, and others; their
@@ -174,11 +183,4 @@ pub fn buffer(which: usize) -> &'static mut [u8] {
 
 fn close(first: u32, last: u32) {
     let _ = sys::close_range(first, last);
-}
-
-/// Does a close of the connection reset it, because there is something that the program has not read?
-pub fn is_reset_by_close(v: &View<'_>, shadow: i32) -> bool {
-    (!switch::is_taken_back(v) && switch::readable(v) && v.in_ring().unread() > 0)
-        || look::has_bytes(shadow)
-        || look::events_of(shadow) & (libc::POLLERR | libc::POLLHUP) != 0
 }

@@ -3,55 +3,27 @@
 //! Such an image is rarely meant to use them. One that has the library is *lent* them: a variable names the descriptors of
 //! segment, bells and record, and it adopts a connection when it uses it first (inherit.rs). Until then nothing changes for
 //! those who hold it. An image without the library would go round the rings, so its connections are frozen before.
-//!
-//! Who was lent a connection need not say when it goes, and may be killed: it has the writing end of a pipe, whose reading
-//! end stays here and hangs up when the last such image has gone.
 
 use core::time::Duration;
 use std::cell::LazyCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::counters::{self, Reason};
+use headwater_host::handed::identity;
 use headwater_host::image::Image;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{epoll, hidden, process, sys};
+use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
 use crate::inherit::{self, Heir};
 use crate::pins::{self, Entered};
-use crate::record::{self, Record, Takeover};
+use crate::record::{self, Takeover};
 use crate::relay::{self, Relay};
 use crate::segment::View;
-use crate::{comeback, life, switch, takeover};
-
-/// The pipe's reading end, and its inode: 0 before the first connection.
-static PRESENCE: AtomicI32 = AtomicI32::new(0);
-static IDENTITY: AtomicU64 = AtomicU64::new(0);
-#[unsafe(link_section = ".data")]
-static PREPARING: Lock = Lock::new();
-
-/// With the first connection: what is needed in a child of fork or vfork must be there before.
-pub fn prepare() {
-    if PRESENCE.load(Ordering::Acquire) != 0 {
-        return;
-    }
-    let _section = process::lock_own(&PREPARING);
-    if PRESENCE.load(Ordering::Acquire) != 0 {
-        return;
-    }
-    let made = sys::pipe(libc::O_CLOEXEC | libc::O_NONBLOCK).and_then(|[read, write]| {
-        let _ = sys::close(write);
-        hidden::hide_spare(read)
-    });
-    if let Ok(fd) = made {
-        IDENTITY.store(identity(fd), Ordering::Relaxed);
-    }
-    PRESENCE.store(made.unwrap_or(-1), Ordering::Release);
-}
+use crate::{comeback, freeze, images, life, takeover};
 
 pub fn before_fork() {
-    process::hold_over_fork(&PREPARING);
     process::hold_over_fork(&COPYING);
     process::hold_over_fork(&UNDER_WAY.lock);
 }
@@ -59,7 +31,6 @@ pub fn before_fork() {
 pub fn after_fork() {
     process::let_go_after_fork(&UNDER_WAY.lock);
     process::let_go_after_fork(&COPYING);
-    process::let_go_after_fork(&PREPARING);
 }
 
 /// In the child of a fork: the lendings of other threads are the parent's.
@@ -68,36 +39,6 @@ pub fn in_child() {
     UNDER_WAY.lendings.store(0, Ordering::Relaxed);
     // SAFETY: under the lock.
     unsafe { &mut *UNDER_WAY.opened.get() }.clear();
-}
-
-/// May an image have the connection that has not adopted it?
-pub fn is_out(r: &Record) -> bool {
-    match r.lender.load(Ordering::SeqCst) {
-        0 => false,
-        id if id == IDENTITY.load(Ordering::Relaxed) => is_present(),
-        // Lent by somebody else, who can tell.
-        _ => true,
-    }
-}
-
-/// Whose pipe it is that an image which this process starts has the writing end of. 0: there is none.
-pub fn family() -> u64 {
-    IDENTITY.load(Ordering::Relaxed)
-}
-
-/// Is there any image yet that this process, or one that it shares the pipe with, gave a connection to?
-pub fn is_present() -> bool {
-    let mut p = [libc::pollfd {
-        fd: PRESENCE.load(Ordering::Acquire),
-        events: 0,
-        revents: 0,
-    }];
-    !(sys::ppoll(&mut p, Some(0)).is_ok() && p[0].revents & libc::POLLHUP != 0)
-}
-
-/// What tells a descriptor from another file that has its number.
-pub fn identity(fd: i32) -> u64 {
-    sys::fstat(fd).map_or(0, |st| st.st_ino)
 }
 
 /// What was made ready for an image; taken back when dropped: the exec failed, or the image is another process.
@@ -218,7 +159,7 @@ fn relay_unread(from: i32, image: impl Fn() -> Image) {
             continue;
         };
         if lowest <= 2 || image() == Image::Stranger {
-            switch::take_back_own(c, &v);
+            freeze::take_back_own(c, &v);
         }
         let is_needed = relay::is_needed(c, &v, patience);
         if !is_needed && lowest > 0 {
@@ -336,7 +277,7 @@ impl Lending {
                 let family = self.announce_for(h);
                 (inherit::adopt(fd, h), family)
             }
-            _ => (Some(h), self.announce().then(family)),
+            _ => (Some(h), self.announce().then(images::family)),
         };
         let Some(h) = h else { return };
         let looks = pins::entered();
@@ -370,7 +311,7 @@ impl Lending {
             return leave(fd, h, Reason::Exec);
         }
         // In this order: a takeover that does not see it is seen here.
-        let id = IDENTITY.load(Ordering::Relaxed);
+        let id = images::family();
         let lender = &c.record().lender;
         let _ = lender.compare_exchange(0, id, Ordering::SeqCst, Ordering::Relaxed);
         let mut turns = sys::Turns::default();
@@ -384,7 +325,7 @@ impl Lending {
             takeover::see_attached(c, v);
         }
         // What came before its ring was left is for the image as it is for this one.
-        let is_kernels = |v: &View<'_>| switch::is_frozen_for_good(v) && v.in_ring().is_empty();
+        let is_kernels = |v: &View<'_>| freeze::is_for_good(v) && v.in_ring().is_empty();
         let lent = v.as_ref().is_some_and(is_kernels) || self.hand_over(there, inode, c, v);
         if !lent {
             leave(fd, h, Reason::Exec);
@@ -444,35 +385,10 @@ impl Lending {
     /// Makes the end of the pipe that the image is to have.
     fn announce(&mut self) -> bool {
         if self.presence < 0 {
-            self.presence = presence().unwrap_or(-1);
+            self.presence = images::presence().unwrap_or(-1);
         }
         self.presence >= 0
     }
-}
-
-/// A writing end of the pipe, open in the image, out of the program's way.
-fn presence() -> Option<i32> {
-    let reading = PRESENCE.load(Ordering::Acquire);
-    if reading <= 0 {
-        return None;
-    }
-    let mut room = [0u8; 32];
-    let mut path = sys::Cursor {
-        buf: &mut room[..31],
-        len: 0,
-    };
-    core::fmt::write(&mut path, format_args!("/proc/self/fd/{reading}")).ok()?;
-    let path = core::ffi::CStr::from_bytes_until_nul(&room).ok()?;
-    let fd = sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC, 0).ok()?;
-    let moved = sys::fcntl(fd, libc::F_DUPFD, reading as usize);
-    let _ = sys::close(fd);
-    let moved = moved.ok()?;
-    if identity(moved) != IDENTITY.load(Ordering::Relaxed) {
-        // A chroot with some other /proc, or none of the kernel's.
-        let _ = sys::close(moved);
-        return None;
-    }
-    Some(moved)
 }
 
 impl Drop for Lending {
@@ -491,47 +407,6 @@ impl Drop for Lending {
         for fd in self.kept.drain(..).chain([self.presence]) {
             if fd >= 0 {
                 let _ = sys::close(fd);
-            }
-        }
-    }
-}
-
-// ---- records of connections that an image may still adopt when all who knew them have closed them ----
-
-headwater_host::large! {
-    /// {life: 32, index + 1: 32}; 0: free.
-    static LEFT: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
-}
-static WAITING: AtomicU32 = AtomicU32::new(0);
-
-/// Gives up a hold of a record that an image may have been told of: it is freed when that image has gone.
-pub fn leave_record(index: u32) {
-    let r = record::get(index);
-    let left = (r.life() as u64) << 32 | (index as u64 + 1);
-    r.holders.fetch_sub(1, Ordering::AcqRel);
-    let free = |w: &&AtomicU64| {
-        w.compare_exchange(0, left, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    };
-    // With no room for it the record is not used again.
-    if LEFT.iter().any(|w| free(&w)) {
-        WAITING.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
-/// Frees the records of connections whose images have gone.
-pub fn sweep() {
-    if WAITING.load(Ordering::Relaxed) == 0 || is_present() {
-        return;
-    }
-    for word in &LEFT {
-        let left = word.swap(0, Ordering::AcqRel);
-        if left != 0 {
-            WAITING.fetch_sub(1, Ordering::AcqRel);
-            let index = left as u32 - 1;
-            let r = record::get(index);
-            if r.holders.load(Ordering::Acquire) == 0 && !r.is_busy() {
-                record::free_life(index, (left >> 32) as u32);
             }
         }
     }

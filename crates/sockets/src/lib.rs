@@ -1,25 +1,35 @@
 //! Fast Sockets: TCP connections between processes of one host, carried through shared memory without either program
-//! knowing. Every connection stays a real kernel connection, its *shadow*; shared memory only carries the data.
+//! knowing. Every connection stays a real kernel connection, its *shadow*; shared memory only carries the data. Each module
+//! uses only those below it:
 //!
 //! ```text
-//!   life        listen, connect, accept, close, dup, fork, exec
-//!   takeover    offer (client), claim (server), attach (client): by the board, nobody waits
-//!   worth       which listeners it pays for
-//!   boards      the board, and what becomes of it when the runtime folder is deleted
-//!   lend        what images that are started may have of our connections
-//!   inherit     the same seen from such an image
-//!   link        how segment and doorbells reach the other process; pools
-//!   handover    the messages that bring them
-//!   proof       that who brings them holds the other end, where that is another user
-//!   send, recv  the calls, as loops of steps that never block and waits that own nothing
-//!   pins        calls that wait, and how their waits are left
-//!   switch      the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
-//!   readiness   poll, select, epoll
-//!   confine     before seccomp: everything goes back to the kernel
-//!   unseen      waits that do not pass through us
-//!   restart     calls that the kernel begins anew on a number that was given away
-//!   tcp_counts, look what the kernel counted; how the shadow ended
-//!   conn, record, segment   state: of a process, of an end, of both ends
+//!   fork              what becomes of all connections at a fork, an exec and the end of the process
+//!   lend, inherit     what images that are started get of them; the same seen from such an image
+//!   confine           before seccomp: everything goes back to the kernel
+//!   life              listen, connect, accept, close, dup, shutdown, exec, exit
+//!   relay             who serves a descriptor's new owner with what is left in a ring
+//!   options           fcntl, ioctl, setsockopt
+//!   readiness         poll, select, epoll
+//!   splice, send, recv the calls, as loops of steps that never block and waits that own nothing
+//!   comeback, freeze  a connection leaves the rings in both directions, and comes back
+//!   pins              calls that wait, and how their waits are left
+//!   ending            how an end ends: with its last number, or its last call
+//!   keeper            who sends what the kernel does not take at once then
+//!   takeover          offer (client), claim (server), attach (client): by the board, nobody waits
+//!   unseen            waits that do not pass through us
+//!   reset             when a close is to be a reset
+//!   switch            the protocol: each direction moves between kernel and ring, byte-exactly, any number of times
+//!   modes, limits     what was set before, and what our own waits obey
+//!   restart, holders  calls that the kernel begins anew on a number given away; who else has one, by /proc
+//!   sets              what epoll sets know of one
+//!   tcp_counts, look  what the kernel counted; how the shadow ended
+//!   link, handover    how segment and doorbells reach the other process, in pools, and the messages that bring them
+//!   proof             that who brings them holds the other end, where that is another user
+//!   conn              the state of a process
+//!   images            which images may have connections of ours
+//!   segment, record   the state of both ends, and of an end
+//!   boards, worth     the board, also when the runtime folder is deleted; which listeners it pays for
+//!   buffers, outcome  what a call is given, and what it comes to
 //! ```
 
 pub mod boards;
@@ -27,8 +37,12 @@ pub mod buffers;
 pub mod comeback;
 pub mod confine;
 pub mod conn;
+pub mod ending;
+pub mod fork;
+pub mod freeze;
 pub mod handover;
 pub mod holders;
+pub mod images;
 pub mod inherit;
 pub mod keeper;
 pub mod lend;
@@ -36,13 +50,16 @@ pub mod life;
 pub mod limits;
 pub mod link;
 pub mod look;
+pub mod modes;
 pub mod options;
+pub mod outcome;
 pub mod pins;
 pub mod proof;
 pub mod readiness;
 pub mod record;
 pub mod recv;
 pub mod relay;
+pub mod reset;
 pub mod restart;
 pub mod segment;
 pub mod send;
@@ -86,7 +103,7 @@ pub fn start() {
     headwater_host::signal::prepare();
     headwater_host::epoll::start();
     register(Kind::Socket, &readiness::Sockets);
-    life::look_after_forks();
+    fork::look_after_forks();
     STARTED.store(true, Ordering::Release);
 }
 

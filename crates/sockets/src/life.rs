@@ -3,7 +3,6 @@
 mod close;
 mod exec;
 mod exit;
-mod fork;
 mod shutdown;
 mod to_kernel;
 
@@ -15,11 +14,11 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, process, sys, unwinder};
 
 use crate::conn::{self, Conn, Phase, Role};
-use crate::{boards, lend, limits, link, restart, takeover, tcp_counts, worth};
+use crate::{boards, images, limits, link, restart, takeover, tcp_counts, worth};
 
-pub use close::{AfterClose, closing, is_left_unread, kept, last_pin_gone, lost, reset, unlist};
-pub use exec::outlives_exec;
-pub use fork::{fork_failed, listens, look_after_forks};
+pub use close::{closing, lost, unlist};
+pub use exec::{fork_failed, not_replaced, outlives_exec, replaced};
+pub use exit::{count_open, exiting};
 pub use shutdown::{disconnected, shut, shutting};
 pub use to_kernel::{
     decline_surely, leave_to_others, needs_kernel, option_needs_kernel, passing, passing_on,
@@ -87,6 +86,11 @@ fn post_again(me: u64) {
     }
 }
 
+/// Does this process listen? Its children then serve.
+pub fn listens() -> bool {
+    conn::all().any(|c| c.phase() == Phase::Listener)
+}
+
 /// After a successful accept(2) on a listener that is looked after.
 pub fn accepted(listener: Handle, on: i32, fd: i32) {
     let Some(l) = conn::get(listener) else { return };
@@ -104,7 +108,7 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         post_again(me);
     }
     link::tidy();
-    lend::sweep();
+    images::sweep();
     if l.account().is_none() {
         l.set_account(account_of(on));
     }
@@ -163,7 +167,7 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
 pub fn connected(fd: i32, led: Led) -> bool {
     match led {
         Led::Here => {
-            lend::sweep();
+            images::sweep();
             let adopted = conn::adopt(fd, Phase::Tracked, Role::Client);
             match adopted {
                 Some(c) => {

@@ -1,6 +1,6 @@
-//! Time limits of less than none, by which calls end at once. The kernel does not tell them when it is asked, so those that a program
-//! sets before its connection is looked after are remembered here, by the socket: a client's own, and its listener's, which the
-//! connections that are accepted there have too.
+//! Time limits of calls as they are kept. Of those of less than none, by which calls end at once, the kernel tells
+//! nothing: what a program sets before its connection is looked after is remembered here by the socket, a client's own
+//! and its listener's, whose the connections have too that are accepted there.
 
 use headwater_channel::lock::Lock;
 use headwater_host::handed::identity;
@@ -8,11 +8,25 @@ use headwater_host::process;
 use headwater_host::sync::{AtomicU64, Ordering};
 
 use crate::conn::Conn;
-use crate::options::AT_ONCE;
 
 pub const RECEIVING: u64 = 1;
 pub const SENDING: u64 = 2;
 const BITS: u32 = 2;
+
+/// A time limit of a socket as it is kept, in nanoseconds: 0 is none, as in the kernel. Less than none is kept as the shortest
+/// there is, for which the kernel says 0 too when it is asked.
+pub fn limit(seconds: i64, microseconds: i64) -> u64 {
+    match seconds {
+        ..0 => AT_ONCE,
+        _ => (seconds as u64)
+            .checked_mul(1_000_000_000)
+            .and_then(|ns| ns.checked_add(microseconds as u64 * 1000))
+            .unwrap_or(0),
+    }
+}
+
+/// Waits with this limit end before they begin.
+pub const AT_ONCE: u64 = 1;
 
 /// Sockets that are known at a time; beyond them the one that was first is forgotten.
 const MOST: usize = 64;
@@ -23,15 +37,7 @@ static KNOWN: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static EVER: AtomicU64 = AtomicU64::new(0);
 // Every fork touches it: see process.rs.
 #[unsafe(link_section = ".data")]
-static LOCK: Lock = Lock::new();
-
-pub fn before_fork() {
-    process::hold_over_fork(&LOCK);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&LOCK);
-}
+pub static LOCK: Lock = Lock::new();
 
 fn find(inode: u64) -> Option<&'static AtomicU64> {
     let is_it = |known: &&AtomicU64| known.load(Ordering::Relaxed) >> BITS == inode;

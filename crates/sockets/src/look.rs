@@ -4,7 +4,7 @@ use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
 
 use crate::conn::Conn;
-use crate::recv::Step;
+use crate::outcome::Step;
 use crate::segment::View;
 
 /// A killed peer raises no flag, so the shadow is looked at this often when nothing else asks for it.
@@ -155,12 +155,17 @@ pub fn has_bytes(fd: i32) -> bool {
 
 /// poll(2) of one descriptor, without waiting.
 pub fn poll(fd: i32, events: i16) -> i16 {
+    poll_for(0, fd, events)
+}
+
+/// The same for as long as `time` at most.
+pub fn poll_for(time: u64, fd: i32, events: i16) -> i16 {
     let mut p = [libc::pollfd {
         fd,
         events,
         revents: 0,
     }];
-    match sys::ppoll(&mut p, Some(0)) {
+    match sys::ppoll(&mut p, Some(time)) {
         Ok(n) if n > 0 => p[0].revents,
         _ => 0,
     }

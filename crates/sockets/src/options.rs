@@ -6,9 +6,11 @@ use headwater_host::sys;
 use headwater_host::table::Handle;
 use libc::c_void;
 
-use crate::conn::{self, Phase};
+use crate::conn::{self, Phase, rest};
+use crate::limits::{AT_ONCE, limit};
+use crate::modes::low_water;
 use crate::record::NONBLOCK;
-use crate::{confine, limits, look, pins, readiness, switch};
+use crate::{limits, look, pins, readiness, switch};
 
 /// The program set (or cleared) O_NONBLOCK.
 pub fn set_nonblocking(h: Handle, on: bool) {
@@ -18,51 +20,6 @@ pub fn set_nonblocking(h: Handle, on: bool) {
         c.record().set(NONBLOCK, on);
         c.found_nonblocking.store(0, Ordering::Relaxed);
     }
-}
-
-/// What an option that acts on the kernel's own queues and segments means for a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
-    None,
-    /// The connection goes to TCP before it acts; it does not act on one that has something unread in its ring.
-    Kernel,
-    /// It says something of segments: the connection goes to TCP, but for what is unread in its ring.
-    Segments,
-    /// It is answered as by a kernel that does not have it: the program does the same by itself.
-    Unknown,
-}
-
-/// Before setsockopt(2). Some of `value` may be missing.
-pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
-    const PEEK_AT: i32 = libc::SO_PEEK_OFF;
-    match (level, name, value) {
-        // Encryption in the kernel: what goes by a ring would go in clear.
-        (libc::IPPROTO_TCP, libc::TCP_ULP, _) => Effect::Unknown,
-        (libc::IPPROTO_TCP, libc::TCP_REPAIR, _) => Effect::Kernel,
-        (libc::SOL_SOCKET, PEEK_AT, Some(at)) if at >= 0 => Effect::Kernel,
-        (libc::SOL_SOCKET, name, Some(of)) if STAMPS.contains(&name) && of != 0 => Effect::Segments,
-        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Segments,
-        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Segments,
-        _ => Effect::None,
-    }
-}
-
-/// The time comes with what is received, or in the error queue for what was sent.
-const STAMPS: [i32; 3] = [
-    libc::SO_TIMESTAMP,
-    libc::SO_TIMESTAMPNS,
-    libc::SO_TIMESTAMPING,
-];
-
-/// May a socket be carried, by the modes and options that it came with?
-pub fn allow(fd: i32) -> bool {
-    let is = |name| {
-        let value = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
-        effect(libc::SOL_SOCKET, name, value) != Effect::None
-    };
-    // SIGIO is raised for what the kernel sees.
-    let is_told = sys::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_ASYNC != 0);
-    !is_told && !is(libc::SO_PEEK_OFF) && !STAMPS.into_iter().any(is)
 }
 
 /// Is it a connection, not a listener?
@@ -114,27 +71,6 @@ pub unsafe fn map_nothing(
 const SO_RCVTIMEO_NEW: i32 = 66;
 const SO_SNDTIMEO_NEW: i32 = 67;
 
-/// A time limit of a socket as it is kept, in nanoseconds: 0 is none, as in the kernel. Less than none is kept as the shortest
-/// there is, for which the kernel says 0 too when it is asked.
-pub fn limit(seconds: i64, microseconds: i64) -> u64 {
-    match seconds {
-        ..0 => AT_ONCE,
-        _ => (seconds as u64)
-            .checked_mul(1_000_000_000)
-            .and_then(|ns| ns.checked_add(microseconds as u64 * 1000))
-            .unwrap_or(0),
-    }
-}
-
-/// Waits with this limit end before they begin.
-pub const AT_ONCE: u64 = 1;
-
-/// SO_RCVLOWAT as the kernel has it.
-pub fn low_water(fd: i32) -> u32 {
-    let low = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).unwrap_or(1);
-    low.max(1) as u32
-}
-
 /// After a successful setsockopt(2) of SOL_SOCKET.
 ///
 /// # Safety
@@ -181,7 +117,7 @@ fn time_limit(name: i32, value: *const c_void, len: u32) -> Option<(u64, u64)> {
 
 /// Bytes that could be read beyond those that the kernel counts: FIONREAD's share of the ring.
 pub fn unread(h: Handle) -> usize {
-    let rest = confine::unread(h);
+    let rest = rest::unread(h);
     if rest > 0 {
         return rest;
     }
@@ -214,33 +150,4 @@ pub fn kept_error(h: Handle) -> Option<i32> {
 /// Does the next receive have to be served by us (as opposed to a plain kernel call)?
 pub fn is_carried(h: Handle) -> bool {
     conn::get(h).is_some_and(|c| c.phase() == Phase::Carried)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_encrypts_nothing_that_may_go_by_a_ring() {
-        let tls = i32::from_ne_bytes(*b"tls\0");
-        assert_eq!(
-            effect(libc::IPPROTO_TCP, libc::TCP_ULP, Some(tls)),
-            Effect::Unknown
-        );
-    }
-
-    #[test]
-    fn what_ends_at_the_kernels_queues_goes_there_and_nothing_else() {
-        let socket = |name, value| effect(libc::SOL_SOCKET, name, Some(value));
-        assert_eq!(socket(libc::SO_PEEK_OFF, 0), Effect::Kernel);
-        assert_eq!(socket(libc::SO_PEEK_OFF, -1), Effect::None);
-        for name in STAMPS {
-            assert_eq!(socket(name, 1 << 4), Effect::Segments);
-            assert_eq!(socket(name, 0), Effect::None);
-        }
-        assert_eq!(socket(libc::SO_KEEPALIVE, 1), Effect::None);
-        let tcp = |name| effect(libc::IPPROTO_TCP, name, Some(1));
-        assert_eq!(tcp(libc::TCP_REPAIR), Effect::Kernel);
-        assert_eq!(tcp(libc::TCP_NODELAY), Effect::None);
-    }
 }

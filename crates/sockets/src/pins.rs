@@ -4,6 +4,8 @@
 //! A wait may be left without a way back: by siglongjmp(3) out of a signal handler, or by the end of a cancelled thread.
 //! Each thread therefore remembers the pins it has, with the place of the call on its stack, and gives up those it has left.
 
+mod sleepers;
+
 use std::cell::Cell;
 
 use headwater_channel::waiter;
@@ -13,8 +15,10 @@ use headwater_host::thread_end::ThreadEnd;
 use headwater_host::{process, signal, sleeps};
 
 use crate::conn::Conn;
+use crate::ending;
 use crate::segment::View;
-use crate::{life, switch};
+
+pub use sleepers::{settle, sleep, stop_reading, stop_writing};
 
 /// Waits inside handlers inside waits ...: beyond this many, a pin is not remembered.
 const DEPTH: usize = 8;
@@ -149,8 +153,8 @@ fn note_sleep(sleep: Option<(Sleep, View<'static>)>) {
 
 fn stop(c: &Conn, v: &View<'_>, sleep: Sleep) {
     match sleep {
-        Sleep::Reading => switch::stop_reading(v),
-        Sleep::Writing => switch::stop_writing(c, v),
+        Sleep::Reading => stop_reading(v),
+        Sleep::Writing => stop_writing(c, v),
     }
 }
 
@@ -175,7 +179,7 @@ pub fn unwound_to(target: usize) {
             if let Some((sleep, v)) = held.sleep {
                 let disarm = || stop(c, &v, sleep);
                 let settle = || {
-                    switch::settle(c, &v);
+                    settle(c, &v);
                 };
                 waiter::abandon(disarm, settle);
             }
@@ -190,7 +194,7 @@ fn take_back(c: &'static Conn) {
         .pins
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
     if before == Ok(1) {
-        life::last_pin_gone(c);
+        ending::last_pin_gone(c);
     }
 }
 

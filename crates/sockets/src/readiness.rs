@@ -6,11 +6,11 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
-use crate::conn::{self, Phase};
-use crate::pins::{Entered, entered};
+use crate::conn::{self, Phase, rest};
+use crate::pins::{self, Entered, entered};
 use crate::record::{APART, ATTACHED, SHUT_RD, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
-use crate::{confine, look, switch, takeover, tcp_counts};
+use crate::{look, switch, takeover, tcp_counts};
 
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
@@ -95,10 +95,10 @@ impl Descriptor for Sockets {
             return;
         };
         if want & IN != 0 {
-            switch::stop_reading(&v);
+            pins::stop_reading(&v);
         }
         if want & OUT != 0 {
-            switch::stop_writing(c, &v);
+            pins::stop_writing(c, &v);
         }
     }
 
@@ -114,7 +114,7 @@ impl Descriptor for Sockets {
     fn settle(&self, h: Handle) {
         let looks = entered();
         if let Some((c, v)) = carried(h, &looks) {
-            switch::settle(c, &v);
+            pins::settle(c, &v);
         }
     }
 
@@ -299,7 +299,7 @@ impl Sockets {
     /// Of what is not carried, or not any more.
     fn ready_elsewhere(&self, c: &conn::Conn, h: Handle, want: u32) -> u32 {
         c.see_wait(want);
-        if !confine::has_rest(h) {
+        if !rest::has_rest(h) {
             return 0;
         }
         want & IN | kept_error(h)

@@ -116,15 +116,7 @@ static MAPPED: [AtomicPtr<Arena>; ARENAS] =
 /// Their memory's descriptors; 0: none.
 static MEMORY: [AtomicI32; ARENAS] = [const { AtomicI32::new(0) }; ARENAS];
 #[unsafe(link_section = ".data")]
-static MAPPING: Lock = Lock::new();
-
-pub fn before_fork() {
-    process::hold_over_fork(&MAPPING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&MAPPING);
-}
+pub static MAPPING: Lock = Lock::new();
 
 /// Maps the process's own arena, with the first record.
 fn prepare() {

@@ -14,25 +14,20 @@ use headwater_host::{next, process, signal, sleeps};
 use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
-use crate::conn::{Conn, Phase};
+use crate::conn::{Conn, Phase, rest};
+use crate::limits::AT_ONCE;
 use crate::pins::{Entered, Pin};
 use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR};
 use crate::segment::{TCPONLY, Tx, View};
-use crate::{confine, guard, look, options, switch, takeover, unseen};
+use crate::{guard, look, switch, takeover, unseen};
 
+pub use crate::outcome::{Moved, Own, Step, partial};
 use peek::Peek;
 pub use sink::Sink;
 use step::is_at_mark;
-pub use step::{Step, step, take_now};
+pub use step::{step, take_now};
 pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait};
 use wait::{Limit, pin};
-
-/// A result: bytes, or an errno.
-pub type Moved = Result<usize, i32>;
-
-/// The call that the program made, on this number and these buffers: what the kernel is to serve is asked for by that very
-/// call, since a program may have forbidden itself all others.
-pub type Own<'a> = &'a dyn Fn(i32, &[iovec]) -> isize;
 
 /// Receives into `iov`, as recv(2) does. `None`: make the C library's own call instead.
 ///
@@ -67,7 +62,7 @@ pub unsafe fn recv_as(
                 _ => return None,
             }
         }
-        Phase::Rest => return confine::receive(c, fd, iov, flags, own),
+        Phase::Rest => return rest::receive(c, fd, iov, flags, own),
         _ => return None,
     }
     carried(c, fd, iov, flags, own)
@@ -357,7 +352,7 @@ fn attempt(
                 }
                 if let Err(e) = wait(c, v, limit.end) {
                     // Where there was no wait at all, it has not.
-                    let had_none = limit.began_with == options::AT_ONCE;
+                    let had_none = limit.began_with == AT_ONCE;
                     peek.count(buffers);
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
@@ -404,9 +399,4 @@ fn ends_at_mark(c: &Conn, v: &View<'_>, flags: i32) -> bool {
             true => v.in_ring().unread() > 0,
             false => look::told(c, libc::POLLPRI as u32) & libc::POLLPRI as u32 != 0,
         }
-}
-
-/// What was done counts; the error comes at the next call.
-pub fn partial(done: usize, e: i32) -> Moved {
-    if done > 0 { Ok(done) } else { Err(e) }
 }

@@ -16,10 +16,10 @@ use libc::{
 
 use crate::buffers::Buffers;
 use crate::conn::{self, Conn};
-use crate::pins::Sleep;
+use crate::pins::{self, Sleep};
 use crate::recv::{self, Step};
 use crate::segment::{CLOSING, PIN, Tx, View};
-use crate::{guard, keeper, life, look, pins, send, switch};
+use crate::{freeze, guard, keeper, look, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
 const WAKING: u64 = Duration::from_millis(100).as_nanos() as u64;
@@ -39,7 +39,7 @@ pub struct Relay {
 pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Option<Relay>, i32> {
     catch_up(c, &v);
     if !has_unread(&v) || may_pin(&v, || look::events(c)) && sleeps(&v) {
-        switch::freeze(c, &v, None, reason);
+        freeze::for_good(c, &v, None, reason);
         if is_withdrawn_in_time(c, &v) {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ pub fn prepare(c: &'static Conn, v: View<'static>, reason: Reason) -> Result<Opt
         }
     }
     let Some(relay) = Relay::new(c, c.fd()) else {
-        switch::freeze(c, &v, None, reason);
+        freeze::for_good(c, &v, None, reason);
         if !is_withdrawn_in_time(c, &v) && has_unread(&v) {
             // Who gets it would wait for the peer's next call, which may never come, and the passer would not know why.
             counters::note(Reason::NoMemory);
@@ -245,7 +245,7 @@ fn serve(c: &'static Conn, v: &View<'static>, fd: i32, pair: i32) {
     let (mut down, mut up) = (Piece::new(0), Piece::new(1));
     while turn(c, v, shadow, pair, &mut down, &mut up).is_some() {}
     let _ = sys::close(pair);
-    life::kept(c, v, shadow);
+    keeper::kept(c, v, shadow);
 }
 
 /// Moves what can be moved, then waits for more. `None`: both directions have ended, or one end is gone.
@@ -383,7 +383,7 @@ fn wait(
         p[2].fd = pair;
     }
     let may_go_on = || down.wants() && switch::readable(v);
-    let _ = switch::sleep(c, v, Sleep::Reading, may_go_on, || {
+    let _ = pins::sleep(c, v, Sleep::Reading, may_go_on, || {
         sys::ppoll(&mut p, Some(SLICE)).map(drop)
     });
     if p[0].revents != 0 {

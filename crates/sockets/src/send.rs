@@ -11,11 +11,11 @@ use libc::{EAGAIN, ECONNRESET, EINTR, MSG_DONTWAIT, iovec};
 
 use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
-use crate::pins::{Entered, Pin, Sleep};
+use crate::pins::{self, Entered, Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR, URGENT};
 use crate::recv::{self, Moved, Own, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
-use crate::{comeback, guard, look, pins, switch, takeover, unseen};
+use crate::{comeback, guard, look, switch, takeover, unseen};
 
 /// A large write is published in pieces, so that the reader copies one while the writer copies the next.
 const CHUNK: usize = 16 << 10;
@@ -317,7 +317,7 @@ fn attempt(
                     // Not in the kernel's call, or O_NONBLOCK was set after the call began.
                     ended_by_any(buffers);
                     let has_moved = || Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
-                    switch::sleep(c, v, Sleep::Writing, has_moved, || {
+                    pins::sleep(c, v, Sleep::Writing, has_moved, || {
                         recv::sleep(c, v, libc::POLLOUT, end, &c.writing)
                     })?;
                     has_waited = true;
@@ -598,7 +598,7 @@ fn wait(
     switch::begin_stall(c, v);
     let has_slept = Cell::new(false);
     let may_go_on = || is_low() || moved();
-    let result = switch::sleep(c, v, Sleep::Writing, may_go_on, || {
+    let result = pins::sleep(c, v, Sleep::Writing, may_go_on, || {
         has_slept.set(true);
         let patience = sys::now() + switch::STALL;
         let bound = deadline.map_or(patience, |d| d.min(patience));

@@ -3,9 +3,7 @@
 //! None of these waits for the peer. Names are the protocol's: `te` is the epoch in `tx` (odd: ring), `re` the epoch that the
 //! receiver has followed to, N and M the byte positions at which a ring stretch begins and ends.
 
-mod freeze;
 mod pin;
-mod sleepers;
 mod withdraw;
 
 use core::time::Duration;
@@ -21,15 +19,10 @@ use crate::record::{self, OUT_STAYS, SHUT_WR};
 use crate::segment::{CLOSING, Direction, KREAD, ONE_INFLIGHT, PIN, TCPONLY, Tx, View};
 use crate::tcp_counts;
 
-pub use freeze::{
-    disconnect, freeze, freeze_for_now, freeze_if_read, is_frozen_for_good, pin_other_end,
-    take_back_own,
-};
 pub use pin::{
     behind_pin, follow_withdrawn, is_pinned, is_readable_behind_pin, lift_pin, lower_pin, pin,
-    pin_if_empty, take_pin_back_at_end, take_pin_back_if_shut, unpin,
+    pin_for_now, pin_if_empty, pin_other_end, take_pin_back_at_end, take_pin_back_if_shut, unpin,
 };
-pub use sleepers::{settle, sleep, stop_reading, stop_writing};
 pub use withdraw::{
     finish_withdrawal, help_withdraw, must_withdraw, withdraw, withdraw_by, withdraw_to,
 };
@@ -136,7 +129,7 @@ pub fn tcp_only(v: &View<'_>) {
 }
 
 /// Not before comeback.rs allows it. Whoever does so just now holds the lock.
-fn tcp_only_for_now(v: &View<'_>) {
+pub fn tcp_only_for_now(v: &View<'_>) {
     let _section = v.lock_out();
     v.out().send.tx.fetch_or(TCPONLY, Ordering::AcqRel);
 }

@@ -3,16 +3,17 @@
 
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
+use headwater_host::handed::identity;
 use headwater_host::sync::Ordering;
 use headwater_host::unwinder::{self, Unwinder};
 use headwater_host::{config, epoll, memory, process, sys, table};
 
 use crate::boards::{self, board};
 use crate::conn::{self, Conn, Phase, Role};
-use crate::record::{ATTACHED, BARRED, NONBLOCK, Takeover};
+use crate::record::{ATTACHED, BARRED, Takeover};
 use crate::segment::{Agreement, HELD, Mapped, View};
 use crate::tcp_counts::{self, TcpCounts, Unknown};
-use crate::{lend, link, options, proof, sets, unseen, worth};
+use crate::{images, link, modes, proof, sets, unseen, worth};
 
 /// A client offers after so many operations that moved data, a server claims after so many: a connection for one request
 /// and its answer is left alone.
@@ -40,8 +41,7 @@ pub fn progress(c: &Conn, fd: i32) {
         Unwinder::Missing => |c: &Conn, fd: i32, _: u32| decline(c, fd, Reason::NoUnwinder),
     };
     c.take_step(|| {
-        let at_fd = table::socket(fd).and_then(conn::get);
-        if c.phase() == Phase::Tracked && at_fd.is_some_and(|x| core::ptr::eq(x, c)) {
+        if c.phase() == Phase::Tracked && conn::is_at(fd, c) {
             step(c, fd, done);
         }
     });
@@ -115,7 +115,7 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
 /// Begins a takeover, if nobody shares the end: who were killed in one would leave it under way for the others, who wait for it.
 fn begin(c: &Conn) -> bool {
     let record = c.record();
-    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !lend::is_out(record);
+    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !images::is_out(record);
     if !alone() {
         c.hold_up(Reason::PassedOn);
         return false;
@@ -144,7 +144,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
-        if !options::allow(fd) {
+        if !modes::allow(fd) {
             return Err(Reason::Option);
         }
         let counts = settled(c, fd)?;
@@ -158,7 +158,7 @@ fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
             .receive
             .krecv
             .store(counts.read, Ordering::Relaxed);
-        learn_modes(c, fd);
+        modes::learn(c, fd);
         mapped.accept(tuple);
         board.slot(offer).sign(mapped.link, mapped.index as u64);
         if !board.advance(offer, State::Offered, State::Accepted) {
@@ -183,7 +183,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         if !unseen::may_carry(c, fd) {
             return Err(Reason::UnseenWaits);
         }
-        if !options::allow(fd) {
+        if !modes::allow(fd) {
             return Err(Reason::Option);
         }
         let counts = settled(c, fd)?;
@@ -200,7 +200,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
             .receive
             .krecv
             .store(counts.read, Ordering::Relaxed);
-        learn_modes(c, fd);
+        modes::learn(c, fd);
         h.ends[0].released.store(HELD, Ordering::Release);
         if !mapped.agree(Agreement::Attached) {
             link::release(mapped, 0, 0, false);
@@ -218,7 +218,7 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
     match result {
         Ok(mapped) => {
             c.set_offer(offer);
-            c.inode.store(lend::identity(fd), Ordering::Relaxed);
+            c.inode.store(identity(fd), Ordering::Relaxed);
             c.carry(mapped);
             record.finish(Takeover::Done);
             sets::carried(c, fd);
@@ -266,26 +266,6 @@ fn settled(c: &Conn, fd: i32) -> Result<TcpCounts, Reason> {
         Err(Unknown::OldKernel) => Err(Reason::OldKernel),
         Err(Unknown::NotEstablished) => Err(Reason::HalfClosed),
     }
-}
-
-/// Reads from the kernel what the program set before we looked after the socket.
-fn learn_modes(c: &Conn, fd: i32) {
-    let r = c.record();
-    if let Ok(flags) = sys::fcntl(fd, libc::F_GETFL, 0) {
-        r.set(NONBLOCK, flags & libc::O_NONBLOCK != 0);
-    }
-    let limits = [
-        (libc::SO_RCVTIMEO, &r.receive_timeout),
-        (libc::SO_SNDTIMEO, &r.send_timeout),
-    ];
-    for (name, kept) in limits {
-        let [s, us] = sys::sockopt::<[i64; 2]>(fd, libc::SOL_SOCKET, name).unwrap_or([0, 0]);
-        // The kernel does not tell that one.
-        if (s, us) != (0, 0) || kept.load(Ordering::Relaxed) != options::AT_ONCE {
-            kept.store(options::limit(s, us), Ordering::Relaxed);
-        }
-    }
-    r.low_water.store(options::low_water(fd), Ordering::Relaxed);
 }
 
 /// Leaves a connection to the kernel for good, unless somebody is in the middle of an operation on it. In a step of it.

@@ -12,7 +12,7 @@ use headwater_host::{memory, process, sys};
 
 use crate::conn::{Closed, Conn, Phase, Role};
 use crate::segment::{Mapped, View};
-use crate::{lend, record};
+use crate::{images, record};
 
 const CONNS: usize = 1 << 16;
 /// Those that are there from the beginning: most programs have no more.
@@ -20,15 +20,7 @@ const NEAR: usize = 64;
 
 /// Held over fork, so that no child sees half an adoption.
 #[unsafe(link_section = ".data")]
-static ADOPTING: Lock = Lock::new();
-
-pub fn before_fork() {
-    process::hold_over_fork(&ADOPTING);
-}
-
-pub fn after_fork() {
-    process::let_go_after_fork(&ADOPTING);
-}
+pub static ADOPTING: Lock = Lock::new();
 
 headwater_host::large! {
     static FIRST: MaybeUninit<[Conn; NEAR]> = MaybeUninit::zeroed();
@@ -59,7 +51,7 @@ pub fn adopt(fd: i32, phase: Phase, role: Role) -> Option<&'static Conn> {
     if memory::is_scarce() {
         return None;
     }
-    lend::prepare();
+    images::prepare();
     let _section = process::lock_own(&ADOPTING);
     let record = record::allocate()?;
     let Some((index, c)) = fresh(fd, role, record) else {
@@ -92,7 +84,7 @@ pub fn take_over(
     mapped: &'static Mapped,
     generation: u32,
 ) -> Option<&'static Conn> {
-    lend::prepare();
+    images::prepare();
     let _section = process::lock_own(&ADOPTING);
     let (_, c) = fresh(fd, role, record)?;
     c.segment_generation.store(generation, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use headwater_host::table::{self, Handle};
 
 use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
-use crate::life::close::{AT_ONCE, is_last_to_read, linger, set_linger};
+use crate::reset::{AT_ONCE, is_last_to_read, linger, set_linger};
 use crate::{pins, switch};
 
 /// What [`replaced`] does to a connection that the exec closes. With [`EXEC_RESETS`] stands the SO_LINGER that it had: on in the bit
@@ -86,8 +86,13 @@ fn resets(fd: i32) -> u32 {
     }
 }
 
+/// fork(2) failed: there is no child that has all ends too.
+pub fn fork_failed() {
+    change_holds(-1);
+}
+
 /// This process gives up its holds of all ends (before an exec), or takes them back (when the exec failed).
-pub(super) fn change_holds(change: i32) {
+fn change_holds(change: i32) {
     for c in conn::all() {
         let looks = pins::entered();
         let own = c.view(&looks).map(|v| &v.own().holders);

@@ -3,8 +3,9 @@
 use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Phase};
-use crate::life::close::{goes_on, leaves_keeper, reset_if_unread, withdraw_for_others};
-use crate::{inherit, pins, takeover};
+use crate::ending::{goes_on, leaves_keeper, withdraw_for_others};
+use crate::reset::reset_if_unread;
+use crate::{pins, takeover};
 
 /// Adds what is still open to the counters, before they are written.
 #[unsafe(link_section = ".text.life")]
@@ -32,7 +33,6 @@ pub fn count_open() {
 /// The process ends: peers are told, as the kernel tells theirs.
 #[unsafe(link_section = ".text.life")]
 pub fn exiting() {
-    inherit::exiting();
     for c in conn::all() {
         if c.phase() == Phase::Tracked {
             takeover::withdraw_if_offered(c);

@@ -5,11 +5,12 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 
 use crate::conn::{self, Phase};
+use crate::ending::end_sending;
 use crate::keeper::{self, Then};
-use crate::life::close::{closing, end_sending};
+use crate::life::close::closing;
 use crate::life::to_kernel::leave_to_others;
 use crate::record::{SHUT_RD, SHUT_WR};
-use crate::{pins, switch};
+use crate::{freeze, pins, switch};
 
 /// Before shutdown(2) on a carried socket: what is left of it for the kernel to do.
 pub fn shutting(h: Handle, how: i32) -> Option<i32> {
@@ -64,7 +65,7 @@ pub fn disconnected(fd: i32, h: Handle) {
         Phase::Carried => {
             let looks = pins::entered();
             if let Some(v) = c.view(&looks) {
-                switch::disconnect(c, &v);
+                freeze::disconnect(c, &v);
                 c.record().set(SHUT_WR | SHUT_RD, false);
                 c.falls_back(Reason::Option);
             }

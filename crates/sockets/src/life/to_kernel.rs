@@ -7,7 +7,7 @@ use headwater_host::{epoll, process};
 use crate::conn::{self, Conn, Phase};
 use crate::record::{APART, BARRED, PASSED};
 use crate::relay::{self, Relay};
-use crate::{pins, switch, takeover};
+use crate::{freeze, pins, takeover};
 
 /// The program asks for something that rings can't do.
 pub fn needs_kernel(fd: i32) {
@@ -42,7 +42,7 @@ pub fn option_needs_kernel(fd: i32) -> bool {
     decline_surely(c, fd, Reason::Option);
     let looks = pins::entered();
     c.view(&looks)
-        .is_none_or(|v| switch::freeze_if_read(c, &v, Reason::Option))
+        .is_none_or(|v| freeze::if_read(c, &v, Reason::Option))
 }
 
 /// The kernel alone serves it from here on, for this reason.
@@ -96,7 +96,7 @@ pub fn leave_to_others(fd: i32, h: Handle, reason: Reason) {
     decline_surely(c, fd, reason);
     let looks = pins::entered();
     if let Some(v) = c.view(&looks) {
-        switch::freeze(c, &v, process::is_borrowed().then_some(fd), reason);
+        freeze::for_good(c, &v, process::is_borrowed().then_some(fd), reason);
     }
 }
 

@@ -8,7 +8,7 @@ use libc::{EAGAIN, EINTR};
 
 use crate::buffers::Buffers;
 use crate::conn::Conn;
-use crate::pins::Sleep;
+use crate::pins::{self, Sleep};
 use crate::recv::step::step;
 use crate::recv::wait::sleep;
 use crate::segment::View;
@@ -124,7 +124,7 @@ fn wait_for_more(
     let again = by_kernel.then(|| sys::now() + PEEK_AGAIN);
     let bound = [end, again].into_iter().flatten().min();
     let has_more = || switch::arrival_edge(v) != before;
-    let slept = switch::sleep(c, v, Sleep::Reading, has_more, || {
+    let slept = pins::sleep(c, v, Sleep::Reading, has_more, || {
         sleep(c, v, libc::POLLRDHUP, bound, &c.reading)
     });
     match slept {

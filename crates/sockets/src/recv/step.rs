@@ -10,6 +10,7 @@ use libc::{EAGAIN, EBADF, ECONNRESET, EFAULT, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC,
 use crate::buffers::Buffers;
 use crate::conn::Conn;
 use crate::look::Shown;
+use crate::outcome::Step;
 use crate::record::SHUT_RD;
 use crate::recv::sink::Sink;
 use crate::segment::{Direction, PIN, TCPONLY, Tx, View};
@@ -17,19 +18,6 @@ use crate::{comeback, guard, look, switch, takeover};
 
 /// Looks at a sender's epoch in one step.
 const MOST_TURNS: u32 = 10_000;
-
-/// What a step came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Bytes were taken.
-    Data(usize),
-    Eof,
-    /// Nothing yet.
-    Again,
-    /// The kernel alone decides from here on: make the plain call.
-    Kernel,
-    Error(i32),
-}
 
 /// What there is right now, of ring or kernel, whichever comes first.
 pub fn take_now(c: &'static Conn, v: &View<'static>, iov: &[iovec]) -> Step {

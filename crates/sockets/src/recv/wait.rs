@@ -121,7 +121,7 @@ pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Resul
     }
     takeover::publish_totals(c, v);
     let is_readable = || switch::readable(v);
-    switch::sleep(c, v, Sleep::Reading, is_readable, || {
+    pins::sleep(c, v, Sleep::Reading, is_readable, || {
         sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading)
     })
 }

@@ -2,9 +2,9 @@
 
 use headwater_channel::bell;
 use headwater_host::sync::{Ordering, fence};
-use headwater_host::sys;
+use headwater_host::{reclaim, sys};
 
-use crate::conn::Conn;
+use crate::conn::{self, Conn};
 use crate::look;
 use crate::record::{DROPPED, IN_STAYS};
 use crate::segment::{CLOSING, Direction, PIN, Tx, View, WITHDRAWS};
@@ -17,7 +17,7 @@ pub fn pin(c: &Conn, v: &View<'_>) -> bool {
 }
 
 /// The same until comeback.rs allows the ring.
-pub(super) fn pin_for_now(c: &Conn, v: &View<'_>, childs: Option<i32>) -> bool {
+pub fn pin_for_now(c: &Conn, v: &View<'_>, childs: Option<i32>) -> bool {
     let shadow = || childs.unwrap_or_else(|| c.fd());
     let (pinned, new) = {
         let _section = v.lock_in(|| recover_reader_by(shadow(), v));
@@ -80,6 +80,25 @@ pub fn unpin(c: &Conn, v: &View<'_>) {
     if unpinned {
         bell::ring(v.own_bell());
     }
+}
+
+/// Pins the direction that this end sends, if its receiver is an end of this process too, whose readers' lock is in its reach: what is
+/// unread in the ring is to be withdrawn. True if it is sent by the ring, and pinned.
+pub fn pin_other_end(v: &View<'_>) -> bool {
+    let d = v.out();
+    let by_ring = || Tx(d.send.tx.load(Ordering::Acquire)).by_ring();
+    if !by_ring() {
+        return false;
+    }
+    let looks = reclaim::enter();
+    let Some((other, its)) = conn::other_end(v, &looks) else {
+        return false;
+    };
+    // Held, so that nobody else's file gets its number meanwhile.
+    other
+        .shadow()
+        .is_some_and(|_held| pin_for_now(other, &its, None))
+        && by_ring()
 }
 
 /// Acknowledges what the kernel has brought. It puts that off to send it with an answer, which went by the ring; and until then a

@@ -127,13 +127,8 @@ pub fn finish_withdrawal(c: &Conn, v: &View<'_>, shadow: i32, patience: u64) -> 
     let begun = sys::now();
     while must_withdraw(v) && !withdraw_to(c, v, shadow) {
         let left = patience.saturating_sub(sys::now() - begun);
-        let mut p = [libc::pollfd {
-            fd: shadow,
-            events: libc::POLLOUT,
-            revents: 0,
-        }];
-        let _ = sys::ppoll(&mut p, Some(left.min(100_000_000)));
-        if p[0].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+        let told = look::poll_for(left.min(100_000_000), shadow, libc::POLLOUT);
+        if told & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }
         if left == 0 {

@@ -10,15 +10,15 @@ use libc::{
 
 use crate::buffers::{Buffers, ROOM};
 use crate::conn::{self, Conn};
-use crate::recv::{self, Own, partial};
+use crate::outcome::{Moved, Own, partial};
 
 /// What is left of the rings of one connection, and the error that came after it (0: none).
 pub struct Rest {
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     at: AtomicUsize,
     pub error: AtomicI32,
     /// The same bytes for splice(2), under a hidden number; -1: that could not be had.
-    pub(super) file: i32,
+    pub(crate) file: i32,
 }
 
 /// splice(2) out of the socket: `own` is the program's own call, of so much of a file from a position on. `None`: there is no rest (any
@@ -28,7 +28,7 @@ pub fn splice(
     c: &'static Conn,
     n: usize,
     own: impl FnOnce(i32, i64, usize) -> isize,
-) -> Option<recv::Moved> {
+) -> Option<Moved> {
     let rest = c.rest()?;
     let at = rest.at.load(Ordering::Acquire);
     let left = rest.bytes.len() - at;
@@ -61,7 +61,7 @@ pub(crate) fn receive(
     iov: &[iovec],
     flags: i32,
     own: Own<'_>,
-) -> Option<recv::Moved> {
+) -> Option<Moved> {
     let rest = c.rest()?;
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
@@ -102,7 +102,7 @@ pub unsafe fn receive_many(
     once: bool,
     vector: Vector,
     own: impl Fn(&mut [mmsghdr], i32) -> i32,
-) -> Option<recv::Moved> {
+) -> Option<Moved> {
     let rest = c.rest()?;
     if flags & (MSG_OOB | MSG_ERRQUEUE) != 0 {
         return None;
@@ -191,7 +191,7 @@ pub fn has_rest(h: Handle) -> bool {
 }
 
 impl Rest {
-    pub(super) fn new() -> Rest {
+    pub(crate) fn new() -> Rest {
         Rest {
             bytes: Vec::new(),
             at: AtomicUsize::new(0),
@@ -200,19 +200,19 @@ impl Rest {
         }
     }
 
-    pub(super) fn unread(&self) -> usize {
+    pub(crate) fn unread(&self) -> usize {
         self.bytes.len() - self.at.load(Ordering::Acquire)
     }
 
     /// It was read out: its error comes, if there is one.
-    fn end(&self, c: &Conn) -> Option<recv::Moved> {
+    fn end(&self, c: &Conn) -> Option<Moved> {
         let e = self.error.swap(0, Ordering::AcqRel);
         leave_if_read_out(c, self);
         (e != 0).then_some(Err(e))
     }
 
     /// Does an error come after it?
-    pub(super) fn fails(&self) -> bool {
+    pub(crate) fn fails(&self) -> bool {
         self.error.load(Ordering::Acquire) != 0
     }
 
@@ -225,7 +225,7 @@ impl Rest {
     }
 
     /// Makes the file, once all bytes are there.
-    pub(super) fn write_file(&mut self) {
+    pub(crate) fn write_file(&mut self) {
         let Ok(fd) = headwater_channel::sys::memfd_create(c"headwater", libc::MFD_CLOEXEC) else {
             return;
         };

@@ -1,20 +1,13 @@
-//! fork(2): the child has all ends too.
+//! What becomes of all connections together at a fork(2), whose child has all ends too, an exec and the end of the process.
 
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::sync::Ordering;
 use headwater_host::{epoll, process, sys};
 
 use crate::conn::{self, Conn, Phase};
-use crate::life::close::last_pin_gone;
-use crate::life::exec::{self, change_holds};
-use crate::life::exit;
+use crate::ending::last_pin_gone;
 use crate::record::{self, Takeover};
-use crate::{holders, inherit, lend, limits, link, pins, takeover};
-
-/// Does this process listen? Its children then serve.
-pub fn listens() -> bool {
-    conn::all().any(|c| c.phase() == Phase::Listener)
-}
+use crate::{holders, images, inherit, lend, life, limits, link, pins, takeover};
 
 /// Has forks hold what sockets have; as often as anybody asks for it.
 pub fn look_after_forks() {
@@ -31,12 +24,15 @@ fn told(moment: &mut Moment) {
         Moment::Exec if is_own => {
             inherit::use_closing();
             if crate::started() {
-                exec::replaced();
+                life::replaced();
             }
         }
-        Moment::Counting if crate::started() => exit::count_open(),
-        Moment::Leaving if crate::started() => exit::exiting(),
-        Moment::Stays if is_own && crate::started() => exec::not_replaced(),
+        Moment::Counting if crate::started() => life::count_open(),
+        Moment::Leaving if crate::started() => {
+            inherit::exiting();
+            life::exiting();
+        }
+        Moment::Stays if is_own && crate::started() => life::not_replaced(),
         _ => {}
     }
 }
@@ -59,8 +55,8 @@ fn hold_sets() -> bool {
 
 #[unsafe(link_section = ".text.life")]
 fn before_fork() -> bool {
-    inherit::before_fork();
-    conn::before_fork();
+    process::hold_over_fork(&inherit::ADOPTING);
+    process::hold_over_fork(&conn::ADOPTING);
     for c in conn::all() {
         if c.phase() == Phase::Tracked {
             takeover::withdraw_if_offered(c);
@@ -98,22 +94,24 @@ fn before_fork() -> bool {
         }
     }
     link::before_fork();
-    record::before_fork();
+    process::hold_over_fork(&record::MAPPING);
+    process::hold_over_fork(&images::PREPARING);
     lend::before_fork();
-    holders::before_fork();
-    limits::before_fork();
+    process::hold_over_fork(&holders::LOOKING);
+    process::hold_over_fork(&limits::LOCK);
     true
 }
 
 #[unsafe(link_section = ".text.life")]
 fn after_fork(in_child: bool) {
-    limits::after_fork();
-    holders::after_fork();
+    process::let_go_after_fork(&limits::LOCK);
+    process::let_go_after_fork(&holders::LOOKING);
     lend::after_fork();
-    record::after_fork();
-    conn::after_fork();
+    process::let_go_after_fork(&images::PREPARING);
+    process::let_go_after_fork(&record::MAPPING);
+    process::let_go_after_fork(&conn::ADOPTING);
     link::after_fork();
-    inherit::after_fork();
+    process::let_go_after_fork(&inherit::ADOPTING);
     if !in_child {
         return;
     }
@@ -125,9 +123,4 @@ fn after_fork(in_child: bool) {
         // Closed in the parent while calls waited there: nobody waits here.
         last_pin_gone(c);
     }
-}
-
-/// fork(2) failed after `before_fork`.
-pub fn fork_failed() {
-    change_holds(-1);
 }

@@ -7,8 +7,7 @@ use headwater_host::process;
 use crate::conn::Conn;
 use crate::pins::{self, Sleep};
 use crate::segment::View;
-use crate::switch::withdraw::help_withdraw;
-use crate::switch::{readable, writable};
+use crate::switch::{help_withdraw, readable, writable};
 
 /// Sleeps by `in_kernel`, which hears the own bell, unless there is something: `is_ready` says so without a lock.
 pub fn sleep<R>(

@@ -2,19 +2,20 @@
 
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
+use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
 
 use crate::conn::{self, Conn};
 use crate::keeper::{self, Then};
-use crate::pins::entered;
 use crate::record::{DROPPED, IN_STAYS, OUT_STAYS};
 use crate::segment::{PIN, TCPONLY, Tx, View};
-use crate::switch::pin::{pin_for_now, pin_if_empty};
-use crate::switch::withdraw::{help_withdraw, withdraw, withdraw_to};
-use crate::switch::{recover_reader, tcp_only, tcp_only_for_now, unswitch};
+use crate::switch::{
+    help_withdraw, pin_for_now, pin_if_empty, recover_reader, tcp_only, tcp_only_for_now, unswitch,
+    withdraw, withdraw_to,
+};
 
 /// Has it done so for good?
-pub fn is_frozen_for_good(v: &View<'_>) -> bool {
+pub fn is_for_good(v: &View<'_>) -> bool {
     v.record.has(OUT_STAYS) && v.record.has(IN_STAYS) && is_frozen(v)
 }
 
@@ -26,18 +27,18 @@ fn is_frozen(v: &View<'_>) -> bool {
 
 /// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example. `childs`: the
 /// number of the shadow in a child of vfork, which has numbers of its own.
-pub fn freeze(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
-    if is_frozen_for_good(v) {
+pub fn for_good(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+    if is_for_good(v) {
         return;
     }
     v.record.set(OUT_STAYS | IN_STAYS, true);
-    freeze_for_now(c, v, childs, reason);
+    for_now(c, v, childs, reason);
 }
 
 /// The same until those who go round us are gone (see comeback.rs), unless there is another reason.
-pub fn freeze_for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
+pub fn for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason: Reason) {
     if childs.is_none() && v.out_ring().unread() > 0 {
-        let looks = entered();
+        let looks = enter();
         let other = conn::other_end(v, &looks);
         other.inspect(|(other, its)| take_back(other, its, c, v));
     }
@@ -75,7 +76,7 @@ pub fn take_back_own(c: &'static Conn, v: &View<'static>) {
     if v.in_ring().unread() == 0 {
         return;
     }
-    let looks = entered();
+    let looks = enter();
     let other = conn::other_end(v, &looks);
     other.inspect(|(sender, its)| take_back(c, v, sender, its));
 }
@@ -91,28 +92,9 @@ fn take_back(c: &'static Conn, v: &View<'static>, sender: &'static Conn, its: &V
     }
 }
 
-/// Pins the direction that this end sends, if its receiver is an end of this process too, whose readers' lock is in its reach: what is
-/// unread in the ring is to be withdrawn. True if it is sent by the ring, and pinned.
-pub fn pin_other_end(v: &View<'_>) -> bool {
-    let d = v.out();
-    let by_ring = || Tx(d.send.tx.load(Ordering::Acquire)).by_ring();
-    if !by_ring() {
-        return false;
-    }
-    let looks = entered();
-    let Some((other, its)) = conn::other_end(v, &looks) else {
-        return false;
-    };
-    // Held, so that nobody else's file gets its number meanwhile.
-    other
-        .shadow()
-        .is_some_and(|_held| pin_for_now(other, &its, None))
-        && by_ring()
-}
-
-/// As [`freeze`] for good, for what this process itself asks of the kernel. But while something is unread in the ring, that direction
+/// As [`for_good`], for what this process itself asks of the kernel. But while something is unread in the ring, that direction
 /// stays: its sender may make no call any more, and what comes late may never come. False then.
-pub fn freeze_if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
+pub fn if_read(c: &Conn, v: &View<'_>, reason: Reason) -> bool {
     let frozen = is_frozen(v);
     help_withdraw(c, v);
     tcp_only(v);
