@@ -36,6 +36,14 @@ unsafe impl Function for fn(bool) {
     }
 }
 
+// SAFETY: a pointer to a function.
+unsafe impl<T> Function for fn(&'static T) {
+    #[inline(always)]
+    fn address(self) -> *mut () {
+        self as *mut ()
+    }
+}
+
 impl<F: Function> Hook<F> {
     pub const fn new() -> Hook<F> {
         Hook {

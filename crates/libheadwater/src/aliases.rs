@@ -3,27 +3,18 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use headwater_host::sys;
 use headwater_sockets::life;
 
 use crate::given::Opaque;
-use crate::{process, real};
+use crate::variadic::jumps;
+use crate::{
+    calls, data, dup, files, fread, makers, presence, process, real, sockets, streams, wait, wide,
+};
 
-macro_rules! aliases {
-    ($($name:ident = $module:ident :: $to:ident),* $(,)?) => {$(
-        /// # Safety
-        #[doc = concat!("As `", stringify!($to), "` asks of its caller, with its arguments.")]
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            $crate::variadic::jump!($crate::$module::$to)
-        }
-    )*};
-}
-pub(crate) use aliases;
-
-aliases! {
+jumps! {
     __close = files::close,
-    __dup2 = files::dup2,
+    __dup2 = dup::dup2,
     __fcntl = files::fcntl,
     __libc_fcntl64 = files::fcntl,
     hw_close = files::close,
@@ -71,6 +62,17 @@ pub unsafe extern "C-unwind" fn __vdprintf_chk(
 ) -> c_int {
     // SAFETY: the program's format and arguments.
     unsafe { process::vdprintf(fd, format, args) }
+}
+
+/// The C library's own makes its request where nobody sees it.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
+    let mut is_there: c_int = 0;
+    // SAFETY: the request stores a number, for which there is room.
+    match unsafe { calls::ioctl(fd, sys::SIOCATMARK, (&raw mut is_there).expose_provenance()) } {
+        -1 => -1,
+        _ => is_there,
+    }
 }
 
 /// POSIX aio has threads of its own, whose calls don't pass through us.

@@ -19,12 +19,6 @@ mod send;
 
 pub use between::{sendfile, splice};
 
-/// What these calls do on sockets that are none of ours, and on what is no socket.
-pub mod foreign {
-    pub use super::receive::{recvmmsg, recvmsg};
-    pub use super::send::{sendmmsg, sendmsg};
-}
-
 /// A verb that takes the call's own arguments.
 macro_rules! as_called {
     ($($module:ident::$name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => {$(
@@ -59,9 +53,6 @@ impl Calls for Connections {
         send::sendmmsg(msgs: *mut mmsghdr, n: c_uint, flags: c_int) -> c_int;
     }
 }
-
-/// Calls with control messages refuse it before anything else; to the others it says nothing.
-pub const MSG_CMSG_COMPAT: c_int = i32::MIN;
 
 /// Was a call refused as on what is no socket? Its number may stand for something else by now.
 #[inline]
@@ -115,63 +106,8 @@ fn refuse(errno: c_int) -> ssize_t {
     -1
 }
 
-/// The length of an address that is no length.
-fn is_negative<T>(name: *const T, len: socklen_t) -> bool {
-    !name.is_null() && (len as i32) < 0
-}
-
-/// What a call for many messages has moved.
-unsafe fn bytes_of(msgs: *const libc::mmsghdr, n: ssize_t) -> usize {
-    // SAFETY: so many have been moved, by the caller's word.
-    unsafe {
-        (0..n as usize)
-            .map(|i| (*msgs.add(i)).msg_len as usize)
-            .sum()
-    }
-}
-
 fn is_socket(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| of_kind!(h, is_socket()))
-}
-
-pub fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
-    [iovec {
-        iov_base: buf as *mut c_void,
-        iov_len: n,
-    }]
-}
-
-/// A list that the kernel would not refuse before it looked at the descriptor.
-unsafe fn many<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
-    // SAFETY: as many of the program's, by the caller's word.
-    unsafe {
-        (n > 0 && n <= 1024 && !iov.is_null())
-            .then(|| core::slice::from_raw_parts(iov, n))
-            .filter(|v| v.iter().all(|v| v.iov_len <= isize::MAX as usize))
-    }
-}
-
-/// [`many`] that hold something: of nothing the kernel asks no socket, and says 0.
-unsafe fn something<'a>(iov: *const iovec, n: usize) -> Option<&'a [iovec]> {
-    // SAFETY: as many of the program's, by the caller's word.
-    unsafe { many(iov, n) }.filter(|v| v.iter().any(|v| v.iov_len > 0))
-}
-
-const RWF_HIPRI: c_int = 1;
-const RWF_NOWAIT: c_int = 8;
-
-/// Is it readv(2) or writev(2) with flags, which mean nothing to a socket or stream but for RWF_NOWAIT? At a position the kernel
-/// refuses it.
-pub fn is_readv(at: off_t, flags: c_int) -> bool {
-    at == -1 && flags & !(RWF_NOWAIT | RWF_HIPRI) == 0
-}
-
-pub fn dontwait(flags: c_int) -> c_int {
-    if flags & RWF_NOWAIT != 0 {
-        libc::MSG_DONTWAIT
-    } else {
-        0
-    }
 }
 
 /// A call of several steps: whoever closes the number ends none that has begun, and what it means from then on is none of this call's.
@@ -188,13 +124,4 @@ fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) ->
         next::set_errno(errno);
     }
     told
-}
-
-/// What a message asks to be sent.
-///
-/// # Safety
-/// `msg` is a message of the program's.
-pub unsafe fn length(msg: &msghdr) -> usize {
-    // SAFETY: the program's message.
-    unsafe { many(msg.msg_iov, msg.msg_iovlen) }.map_or(0, headwater_sockets::buffers::length)
 }

@@ -1,6 +1,6 @@
 //! What a kind of descriptor is to the calls on descriptors as such: their numbers come and go, are copied, and have flags.
 //!
-//! A new kind has a line in [`of_kind`], its [`File`], and of [`Calls`] what is not the kernel's own call.
+//! A new kind has a line in [`of_kind`], its [`File`], and of `Calls` what is not the kernel's own call.
 
 use headwater_host::table::{self, Handle};
 use headwater_host::{epoll, next};
@@ -8,10 +8,9 @@ use headwater_sockets::ending::AfterClose;
 use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
-use crate::calls::Calls;
 use crate::real;
 
-/// Calls a verb of the [`File`] or [`Calls`] that a handle's kind has, by the table of kinds in it.
+/// Calls a verb of the [`File`] or `Calls` that a handle's kind has, by the table of kinds in it.
 macro_rules! of_kind {
     ($h:expr, $verb:ident($($arg:expr),* $(,)?)) => {{
         let h: headwater_host::table::Handle = $h;
@@ -32,34 +31,6 @@ macro_rules! of_kind {
     };
 }
 pub(crate) use of_kind;
-
-/// preadv2(2) and pwritev2(2), of a kind that is read and written so: at a position the kernel refuses it.
-macro_rules! as_vectors {
-    (|$h:ident, $fd:ident, $iov:ident, $n:ident, $flags:ident| $read:expr, $write:expr) => {
-        as_vectors!(preadv2 = $read, |$h, $fd, $iov, $n, $flags|);
-        as_vectors!(pwritev2 = $write, |$h, $fd, $iov, $n, $flags|);
-    };
-    ($name:ident = $does:expr, |$h:ident, $fd:ident, $iov:ident, $n:ident, $flags:ident|) => {
-        unsafe fn $name(
-            self,
-            $h: headwater_host::table::Handle,
-            $fd: libc::c_int,
-            $iov: *const libc::iovec,
-            $n: libc::c_int,
-            at: libc::off_t,
-            $flags: libc::c_int,
-        ) -> libc::ssize_t {
-            // SAFETY: the caller's buffers.
-            unsafe {
-                match $crate::data::is_readv(at, $flags) {
-                    true => $does,
-                    false => $crate::real::$name($fd, $iov, $n, at, $flags),
-                }
-            }
-        }
-    };
-}
-pub(crate) use as_vectors;
 
 #[derive(Clone, Copy)]
 pub struct Connections;
@@ -82,7 +53,7 @@ pub struct Inherited;
 pub struct Hidden;
 
 /// `fd` is, or was, a number of `h`.
-pub trait File: Calls {
+pub trait File: Copy {
     /// The number goes with `call`, the kernel's: what is said after it comes after. Leaves errno as that call left it.
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int;
 
@@ -222,13 +193,6 @@ impl File for Connections {
     }
 }
 
-impl Calls for Inherited {
-    unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
-        // SAFETY: the caller's argument.
-        unsafe { ioctl(fd, request, arg) }
-    }
-}
-
 impl File for Inherited {
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         inherit::closing(fd, h);
@@ -256,8 +220,6 @@ impl File for Inherited {
     }
 }
 
-impl Calls for Sets {}
-
 impl File for Sets {
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         table::clear(fd);
@@ -269,8 +231,6 @@ impl File for Sets {
         epoll::duplicated_set(h, new);
     }
 }
-
-impl Calls for Hidden {}
 
 impl File for Hidden {
     fn goes(self, _h: Handle, _fd: c_int, call: impl FnOnce() -> c_int) -> c_int {

@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use core::marker::PhantomData;
 
 use headwater_streams::head::control::is_bad;
-use libc::{c_char, c_void};
+use libc::{c_char, c_void, wchar_t};
 
 /// A string.
 #[repr(transparent)]
@@ -48,6 +48,31 @@ impl<'a> Text<'a> {
     }
 
     pub fn as_ptr(self) -> *const c_char {
+        self.at
+    }
+}
+
+/// A text of wide characters that ends.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct WideText<'a> {
+    at: *const wchar_t,
+    lasts: PhantomData<&'a wchar_t>,
+}
+
+impl<'a> WideText<'a> {
+    pub fn get(self) -> &'a [wchar_t] {
+        // SAFETY: whoever has made it says that it ends.
+        unsafe {
+            let mut n = 0;
+            while self.at.add(n).read() != 0 {
+                n += 1;
+            }
+            core::slice::from_raw_parts(self.at, n)
+        }
+    }
+
+    pub fn as_ptr(self) -> *const wchar_t {
         self.at
     }
 }

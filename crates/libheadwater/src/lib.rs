@@ -1,11 +1,12 @@
 //! The one shared object. Each module exports C symbols and forwards them in a line or two; what they do is elsewhere.
 //!
 //! ```text
+//!   load     loading
 //!   stdio    FILEs and dprintf on streams; reopen: freopen on them; wide: wide characters
-//!   start    loading, what begins with the first socket or stream, end of the process
-//!   calls    read, send, bind, ioctl ...: the table of calls on one descriptor, and who serves them
-//!   descriptor   what a kind of descriptor is to them; files: close, dup, fcntl; fetched: pidfd_getfd
-//!   data     receiving and sending; sendfile, splice
+//!   start    what begins with the first socket or stream, end of the process
+//!   prototypes   read, send, bind, ioctl ...: the table of calls on one descriptor; calls: who serves them
+//!   descriptor   what a kind of descriptor is to them; files: close, fcntl; dup; fetched: pidfd_getfd
+//!   data     receiving and sending on connections; sendfile, splice; foreign: messages on other sockets; vectors: lists of buffers
 //!   sockets  socket; listen, accept, connect, shutdown, options of connections
 //!   sctp     all of that, for SCTP sockets of our own
 //!   wait     poll, select, epoll
@@ -31,13 +32,16 @@ mod calls;
 mod confine;
 mod data;
 mod descriptor;
+mod dup;
 mod environment;
 mod fetched;
 mod file;
 mod files;
+mod foreign;
 mod fread;
 mod given;
 mod jump;
+mod load;
 #[cfg(target_arch = "x86_64")]
 mod lookup;
 mod makers;
@@ -48,6 +52,7 @@ mod netdir;
 mod passed;
 mod presence;
 mod process;
+mod prototypes;
 mod real;
 mod reopen;
 mod round;
@@ -60,6 +65,7 @@ mod streams;
 mod tli;
 mod uring;
 mod variadic;
+mod vectors;
 mod wait;
 mod wide;
 mod xti;

@@ -2,9 +2,7 @@
 
 use headwater_sockets::life;
 use headwater_sockets::relay::Relay;
-use libc::msghdr;
-
-use crate::process::each_place;
+use libc::{c_int, msghdr};
 
 /// A message whose descriptors are about to go to somebody else, whom we do not know. What stands for a connection that can't
 /// go itself is in a copy of the control messages. Not on the stack, of which a signal handler may have little.
@@ -69,6 +67,49 @@ impl Passed {
     pub fn sent(&mut self) {
         for relay in core::mem::take(&mut self.relays) {
             relay.start();
+        }
+    }
+}
+
+/// Descriptors in a control message are about to go to somebody else.
+///
+/// # Safety
+/// `msg` is a valid message header.
+pub unsafe fn before_passing(msg: *const msghdr) {
+    // SAFETY: a message header, by the caller's word.
+    unsafe {
+        each_passed(msg, life::passing_on);
+    }
+}
+
+/// The descriptors in a control message.
+///
+/// # Safety
+/// `msg` is a valid message header.
+pub unsafe fn each_passed(msg: *const msghdr, mut f: impl FnMut(c_int)) {
+    // SAFETY: a message header, by the caller's word. Where a descriptor stands, one can be read.
+    unsafe {
+        each_place(msg, |at| f(at.read_unaligned()));
+    }
+}
+
+/// Where they stand.
+///
+/// # Safety
+/// `msg` is a valid message header.
+unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
+    // SAFETY: a message header, by the caller's word. The macros stay within its control messages.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(msg);
+        while !c.is_null() {
+            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let fds = libc::CMSG_DATA(c) as *mut c_int;
+                for i in 0..bytes / 4 {
+                    f(fds.add(i));
+                }
+            }
+            c = libc::CMSG_NXTHDR(msg as *mut msghdr, c);
         }
     }
 }

@@ -6,14 +6,13 @@ use libc::{
 };
 
 use crate::file::{FilePtr, Held};
-use crate::given::{Given, Handler, Opaque, Place, Text, Texts};
-use crate::wide::WideText;
+use crate::given::{Given, Handler, Opaque, Place, Text, Texts, WideText};
 
 pub use looked_up::*;
 
 mod looked_up {
     pub use super::in_handlers::*;
-    pub use crate::calls::in_libc::*;
+    pub use crate::prototypes::*;
 }
 
 /// Of those, the ones that take nothing but numbers.
@@ -136,8 +135,8 @@ headwater_host::next_fns! {
     fn fputwc_unlocked(c: wchar_t, file: Held) -> c_int;
 }
 
-/// Those that a signal handler may call, and more of the kind (signal-safety(7)): looked up before. The calls of the table in `calls` are
-/// such, and declared there.
+/// Those that a signal handler may call, and more of the kind (signal-safety(7)): looked up before. The calls of the table in
+/// `prototypes` are such, and declared there.
 pub mod in_handlers {
     use super::*;
 
@@ -186,7 +185,12 @@ pub mod in_handlers {
 /// Not interposed, and few processes call them: they are looked up when they are called.
 pub mod seldom {
     use super::*;
-    use crate::wide::{LONGEST, Progress};
+
+    /// More than a character of any locale has.
+    pub const LONGEST: usize = 16;
+
+    /// How far a character has been converted: mbstate_t.
+    pub type Progress = [u64; 2];
 
     headwater_host::next_fns! {
         fn vasprintf(text: *mut *mut c_char, format: *const c_char, args: *mut c_void) -> c_int;

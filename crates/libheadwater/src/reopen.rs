@@ -7,7 +7,7 @@ use crate::file::{FilePtr, Held};
 use crate::given::Text;
 use crate::real::seldom;
 use crate::stdio::{self, Served};
-use crate::{files, real};
+use crate::{dup, files, real};
 
 macro_rules! reopeners {
     ($($name:ident),*) => {$(
@@ -94,7 +94,7 @@ fn empty(fd: c_int) {
     if stand_in == fd {
         return;
     }
-    if stand_in < 0 || files::dup3(stand_in, fd, libc::O_CLOEXEC) < 0 {
+    if stand_in < 0 || dup::dup3(stand_in, fd, libc::O_CLOEXEC) < 0 {
         files::close(fd);
     }
     if stand_in >= 0 {

@@ -17,63 +17,13 @@ use headwater_host::{process, sys};
 use headwater_sockets::life;
 use libc::*;
 
+use crate::calls::Arguments;
 use crate::fetched::fetched;
 use crate::given::{Place, Text, Texts};
 use crate::{
-    calls, confine, data, files, makers, presence, process as ending, real, sockets, start,
+    calls, confine, data, dup, files, makers, presence, process as ending, real, sockets, start,
     streams, uring, wait,
 };
-
-/// The arguments of a call, of which each takes as many as it has.
-pub struct Arguments([c_long; 6]);
-
-/// What a register holds of a call's argument.
-pub trait Argument {
-    fn of(register: c_long) -> Self;
-}
-
-macro_rules! numbers {
-    ($($ty:ty),*) => {$(
-        impl Argument for $ty {
-            fn of(register: c_long) -> $ty {
-                register as $ty
-            }
-        }
-    )*};
-}
-
-numbers!(c_int, c_uint, c_long, c_ulong, size_t);
-
-impl<T> Argument for *mut T {
-    fn of(register: c_long) -> *mut T {
-        core::ptr::with_exposed_provenance_mut(register as usize)
-    }
-}
-
-impl<T> Argument for *const T {
-    fn of(register: c_long) -> *const T {
-        core::ptr::with_exposed_provenance(register as usize)
-    }
-}
-
-impl Arguments {
-    pub fn of<T: Argument>(&self, i: usize) -> T {
-        T::of(self.0[i])
-    }
-    fn int(&self, i: usize) -> c_int {
-        self.0[i] as c_int
-    }
-    fn size(&self, i: usize) -> usize {
-        self.0[i] as usize
-    }
-    fn at<T>(&self, i: usize) -> *mut T {
-        core::ptr::with_exposed_provenance_mut(self.0[i] as usize)
-    }
-    /// A number that is not foreign?
-    pub fn is_known(&self, i: usize) -> bool {
-        table::lookup(self.int(i)).is_some()
-    }
-}
 
 /// As the C library's: a variadic function takes its arguments like this one.
 ///
@@ -260,10 +210,10 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_close_range => {
                 files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint)
             }
-            SYS_dup => files::dup(a.int(0)),
+            SYS_dup => dup::dup(a.int(0)),
             #[cfg(target_arch = "x86_64")]
-            SYS_dup2 if a.is_known(0) || a.is_known(1) => files::dup2(a.int(0), a.int(1)),
-            SYS_dup3 if a.is_known(0) || a.is_known(1) => files::dup3(a.int(0), a.int(1), a.int(2)),
+            SYS_dup2 if a.is_known(0) || a.is_known(1) => dup::dup2(a.int(0), a.int(1)),
+            SYS_dup3 if a.is_known(0) || a.is_known(1) => dup::dup3(a.int(0), a.int(1), a.int(2)),
             SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
                 files::fcntl(a.int(0), a.int(1), a.size(2))
             }

@@ -521,7 +521,7 @@ pub unsafe fn sendmmsg(h: Handle, msgs: *mut mmsghdr, n: c_uint, flags: c_int) -
             }
             m.msg_len = sent as c_uint;
             // The rest of a short one comes before the next.
-            if (sent as usize) < crate::data::length(&m.msg_hdr) {
+            if (sent as usize) < crate::vectors::length(&m.msg_hdr) {
                 return ended(i + 1, before);
             }
         }
@@ -616,7 +616,7 @@ pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
 pub unsafe fn refuses_passing(msg: *const msghdr) -> bool {
     let mut refused = false;
     // SAFETY: a message header, by the caller's word.
-    unsafe { crate::process::each_passed(msg, |fd| refused |= at(fd).is_some()) };
+    unsafe { crate::passed::each_passed(msg, |fd| refused |= at(fd).is_some()) };
     if refused {
         next::set_errno(face::refuse_passing());
     }

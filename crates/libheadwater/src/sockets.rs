@@ -1,6 +1,7 @@
 //! Calls that make and shape connections.
 
 use headwater_host::counters::Reason;
+use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::{board, counters, epoll, process, table};
 use headwater_sockets::life::Led;
 use headwater_sockets::modes::Effect;
@@ -19,9 +20,22 @@ pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     }
     let fd = fresh(real::socket(domain, kind, protocol));
     if fd >= 0 && kind & 0xff == libc::SOCK_STREAM && domain != libc::AF_UNIX {
-        crate::stdio::may_connect();
+        note_unconnected();
     }
     fd
+}
+
+/// The program has made a socket that it may connect after it has made a FILE of it.
+static MAY_CONNECT: AtomicBool = AtomicBool::new(false);
+
+fn note_unconnected() {
+    if !MAY_CONNECT.load(Ordering::Relaxed) {
+        MAY_CONNECT.store(true, Ordering::Relaxed);
+    }
+}
+
+pub fn may_connect() -> bool {
+    MAY_CONNECT.load(Ordering::Relaxed)
 }
 
 /// # Safety

@@ -1,14 +1,12 @@
-//! Loading, beginning, ending.
+//! Beginning and ending.
 //!
-//! Most programs that the library is loaded into never have a socket or stream of ours, and are to pay nothing for it: loading makes no
-//! system call and allocates nothing. What each kind of descriptor needs is got ready by the first call that may make one
-//! ([`sockets`], [`streams`]), so fork and exit have nothing to do before that.
+//! What each kind of descriptor needs is got ready by the first call that may make one ([`sockets`], [`streams`]), so fork and exit have
+//! nothing to do before that.
 
 use std::cell::Cell;
-use std::ptr::null_mut;
 
 use headwater_channel::lock::Lock;
-use headwater_host::lifecycle::{self, End, Moment, Part};
+use headwater_host::lifecycle::{self, End, Moment};
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use headwater_host::{config, counters, env, process, signal, unwinder};
@@ -17,36 +15,6 @@ use headwater_sockets::life;
 use libc::{c_int, c_void};
 
 use crate::{environment, sanitizer};
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOADED: extern "C" fn() = loaded;
-
-#[unsafe(link_section = ".text.life")]
-extern "C" fn loaded() {
-    env::remember();
-    log::loaded();
-    counters::loaded();
-    crate::variadic::start();
-    // SAFETY: a plain function, registered before any of the program's.
-    unsafe { __cxa_atexit(at_exit, null_mut(), null_mut()) };
-    // Now, so that the handlers of forks are before any of the program's, too; and so that no fork can have passed the lock before somebody
-    // takes it.
-    lifecycle::add(Part::Beginning, before_fork, after_fork);
-    if env::was_handed_over() {
-        load_unwinder();
-        streams();
-        sockets();
-        if headwater_sockets::inherit::begin() {
-            headwater_sockets::fork::look_after_forks();
-        }
-        for fd in 0..=2 {
-            crate::stdio::follow(fd);
-        }
-    }
-}
-
-// ---- beginning ----
 
 /// Of [`SOCKETS`]: not asked yet, what the program's sockets are to be, and once it is so.
 const UNKNOWN: u32 = 0;
@@ -62,10 +30,6 @@ static STREAMS: AtomicBool = AtomicBool::new(false);
 static BEGINNING: Lock = Lock::new();
 
 unsafe extern "C" {
-    // What atexit(3) calls (Linux Standard Base, baselib). That is linked into each library, and comes to this by a procedure linkage table,
-    // which every process would touch. Of no library, since this one is never unloaded.
-    fn __cxa_atexit(call: extern "C" fn(*mut c_void), with: *mut c_void, of: *mut c_void) -> c_int;
-
     /// In unwind.c: false if there is none.
     fn hw_load_unwinder() -> c_int;
 }
@@ -205,7 +169,7 @@ pub fn handler_installed() {
     if begun && !DONE.load(Ordering::Relaxed) && signal::handles() {
         let errno = headwater_host::next::errno();
         crate::real::in_handlers::nexts::resolve();
-        crate::calls::in_libc::nexts::resolve();
+        crate::prototypes::nexts::resolve();
         headwater_host::next::set_errno(errno);
         DONE.store(true, Ordering::Relaxed);
     }
@@ -243,7 +207,7 @@ fn is_bad_moment() -> bool {
 // ---- ending ----
 
 #[unsafe(link_section = ".text.life")]
-extern "C" fn at_exit(_: *mut c_void) {
+pub extern "C" fn at_exit(_: *mut c_void) {
     lifecycle::tell(Moment::Exit);
     ended(End::Exit);
 }
@@ -308,9 +272,9 @@ pub fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     pid
 }
 
-/// [`Part::Beginning`].
+/// [`Part::Beginning`](lifecycle::Part).
 #[unsafe(link_section = ".text.life")]
-fn before_fork() -> bool {
+pub fn before_fork() -> bool {
     // Asks the loader: before anything is held that a constructor of a library may wait for.
     look_names_up();
     // With a single thread nobody else begins; and what this one interrupts goes on in both processes.
@@ -322,7 +286,7 @@ fn before_fork() -> bool {
 }
 
 #[unsafe(link_section = ".text.life")]
-fn after_fork(_in_child: bool) {
+pub fn after_fork(_in_child: bool) {
     BEGINNING.unlock();
     process::end_section();
 }
@@ -337,7 +301,7 @@ fn look_names_up() {
     }
     if life::listens() && !signal::in_handler() {
         crate::real::nexts::resolve();
-        crate::calls::in_libc::nexts::resolve();
+        crate::prototypes::nexts::resolve();
         DONE.store(true, Ordering::Relaxed);
     }
 }

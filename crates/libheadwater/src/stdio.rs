@@ -14,8 +14,8 @@ use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use crate::descriptor::{File as _, of_kind};
 use crate::file::{FilePtr, Held, NO_READS, NO_WRITES, USER_BUF};
 use crate::given::Text;
-use crate::real::seldom;
-use crate::{calls, files, start, wide};
+use crate::real::seldom::{self, Progress};
+use crate::{calls, files, sockets, start};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
@@ -31,6 +31,22 @@ unsafe extern "C-unwind" {
     safe fn fopencookie(cookie: Cookie, mode: Text, functions: Functions) -> FilePtr<'static>;
 }
 
+/// What wide characters of a FILE of ours need.
+pub struct WideState {
+    /// As fwide(3) says it.
+    pub orientation: c_int,
+    pub input: Progress,
+    pub output: Progress,
+}
+
+impl WideState {
+    pub const NEW: WideState = WideState {
+        orientation: 0,
+        input: [0; 2],
+        output: [0; 2],
+    };
+}
+
 /// What stands behind a FILE of ours. It is never freed: the next FILE takes it over.
 pub struct Served {
     next: *const Served,
@@ -42,7 +58,7 @@ pub struct Served {
     /// The C library has read or written for the program.
     pub used: AtomicBool,
     /// The FILE's lock protects it.
-    wide: UnsafeCell<wide::State>,
+    wide: UnsafeCell<WideState>,
 }
 
 static ALL: AtomicPtr<Served> = AtomicPtr::new(null_mut());
@@ -73,7 +89,7 @@ impl Served {
                 file: AtomicPtr::new(null_mut()),
                 fd: AtomicI32::new(-1),
                 used: AtomicBool::new(false),
-                wide: UnsafeCell::new(wide::State::NEW),
+                wide: UnsafeCell::new(WideState::NEW),
             });
             let mut first = ALL.load(Ordering::Acquire);
             loop {
@@ -109,14 +125,14 @@ impl Served {
     pub unsafe fn renew(&self, file: &mut Held) {
         self.used.store(false, Ordering::Relaxed);
         // SAFETY: of its FILE, by the caller's word.
-        unsafe { *self.wide(file) = wide::State::NEW };
+        unsafe { *self.wide(file) = WideState::NEW };
     }
 
     /// What wide characters need.
     ///
     /// # Safety
     /// `file` is its FILE.
-    pub unsafe fn wide<'a>(&'a self, _file: &'a mut Held) -> &'a mut wide::State {
+    pub unsafe fn wide<'a>(&'a self, _file: &'a mut Held) -> &'a mut WideState {
         // SAFETY: it is only reached with its FILE, by the caller's word, which is nobody else's meanwhile.
         unsafe { &mut *self.wide.get() }
     }
@@ -327,18 +343,9 @@ fn is_known(fd: c_int) -> bool {
     is_ours(fd) || table::socket(fd).is_some_and(|h| !life::is_ours(h))
 }
 
-/// The program has made a socket that it may connect after it has made a FILE of it.
-static MAY_CONNECT: AtomicBool = AtomicBool::new(false);
-
-pub fn may_connect() {
-    if !MAY_CONNECT.load(Ordering::Relaxed) {
-        MAY_CONNECT.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Is it a TCP socket that is nothing to us yet, and may become a connection?
 fn is_to_come(fd: c_int) -> bool {
-    MAY_CONNECT.load(Ordering::Relaxed)
+    sockets::may_connect()
         && start::wants_sockets()
         && table::lookup(fd).is_none()
         && life::is_tcp(fd)

@@ -384,7 +384,7 @@ unsafe fn serve(r: &mut Request, linked: bool) {
                 }
                 let msg: *const libc::msghdr = core::ptr::with_exposed_provenance(r.addr as usize);
                 if r.opcode == OP_SENDMSG && !msg.is_null() && (*msg).msg_controllen > 0 {
-                    crate::process::before_passing(msg);
+                    crate::passed::before_passing(msg);
                 }
             }
         }

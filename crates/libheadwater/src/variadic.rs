@@ -38,21 +38,22 @@ macro_rules! jump {
         core::arch::naked_asm!("b {}", sym $to)
     };
 }
-pub(crate) use jump;
 
-macro_rules! names {
-    ($($name:ident = $to:ident),* $(,)?) => {$(
+/// Functions that are jumps to others.
+macro_rules! jumps {
+    ($($name:ident = $to:path),* $(,)?) => {$(
         /// # Safety
-        #[doc = concat!("As ", stringify!($name), " asks of its caller, with its arguments.")]
+        #[doc = concat!("As `", stringify!($to), "` asks of its caller, with its arguments.")]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            jump!($to)
+            $crate::variadic::jump!($to)
         }
     )*};
 }
+pub(crate) use {jump, jumps};
 
-names! {
+jumps! {
     dprintf = hw_dprintf,
     __dprintf_chk = hw_dprintf_chk,
     execl = hw_execl,
@@ -88,8 +89,8 @@ pub unsafe fn pointers(to: &mut [*mut c_void], args: *mut c_void) {
     }
 }
 
-/// Hooks up variadic.c, once at start.
-pub fn start() {
+/// Has variadic.c give what strlog(9F) says to `log`.
+pub fn on_strlog(log: extern "C" fn(i16, i16, c_char, u16, Text) -> c_int) {
     // SAFETY: sets a pointer, before the program runs.
-    unsafe { hw_on_strlog(crate::streams::log) };
+    unsafe { hw_on_strlog(log) };
 }

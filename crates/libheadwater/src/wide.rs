@@ -3,37 +3,17 @@
 
 mod scan;
 
-use core::marker::PhantomData;
-
 use headwater_host::next;
 use headwater_host::sync::Ordering;
 use libc::{c_char, c_int, c_void, size_t, wchar_t};
 
 use crate::file::{ERR_SEEN, File, FilePtr, Held};
-use crate::real::{self, seldom};
-use crate::stdio::{self, Served};
+use crate::given::WideText;
+use crate::real;
+use crate::real::seldom::{self, LONGEST};
+use crate::stdio::{self, Served, WideState};
 
 const WEOF: c_int = -1;
-/// More than a character of any locale has.
-pub const LONGEST: usize = 16;
-
-/// How far a character has been converted: mbstate_t.
-pub type Progress = [u64; 2];
-
-pub struct State {
-    /// As fwide(3) says it.
-    orientation: c_int,
-    input: Progress,
-    output: Progress,
-}
-
-impl State {
-    pub const NEW: State = State {
-        orientation: 0,
-        input: [0; 2],
-        output: [0; 2],
-    };
-}
 
 /// A FILE of ours.
 struct Wide<'a> {
@@ -227,7 +207,7 @@ fn print(file: FilePtr, print: impl Fn(*mut c_void) -> c_int) -> c_int {
 }
 
 impl Wide<'_> {
-    fn state(&mut self) -> &mut State {
+    fn state(&mut self) -> &mut WideState {
         // SAFETY: it was found by this FILE.
         unsafe { self.served.wide(&mut self.file) }
     }
@@ -394,30 +374,5 @@ fn instead(c: wchar_t, to: &mut [u8]) -> Option<usize> {
         let failed = seldom::iconv(with, &mut from, &mut n, &mut at, &mut room) == usize::MAX;
         seldom::iconv_close(with);
         (!failed).then_some(whole - room)
-    }
-}
-
-/// A text of the program's that ends.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct WideText<'a> {
-    at: *const wchar_t,
-    lasts: PhantomData<&'a wchar_t>,
-}
-
-impl<'a> WideText<'a> {
-    fn get(self) -> &'a [wchar_t] {
-        // SAFETY: it ends, by the program's word.
-        unsafe {
-            let mut n = 0;
-            while self.at.add(n).read() != 0 {
-                n += 1;
-            }
-            core::slice::from_raw_parts(self.at, n)
-        }
-    }
-
-    fn as_ptr(self) -> *const wchar_t {
-        self.at
     }
 }

@@ -4,11 +4,10 @@
 use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
+use headwater_host::hook::Hook;
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, process, sys};
-
-use crate::head::{Head, life, local, signals};
 
 /// Whether a watch goes on after its function ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +91,10 @@ fn drop_watches(which: impl Fn(&Watch) -> bool) {
     });
 }
 
-/// The thread is to run [`local::tick`] and the executive's timers at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
+/// What is done when an alarm is due; says when the next one is.
+pub static TICK: Hook<fn() -> u64> = Hook::new();
+
+/// The thread is to run [`TICK`] at `at` (CLOCK_MONOTONIC, nanoseconds), or earlier.
 pub fn alarm(at: u64) {
     let before = BACKGROUND.alarm.fetch_min(at, Ordering::SeqCst);
     if at >= before && is_started() {
@@ -107,12 +109,6 @@ pub fn alarm(at: u64) {
 /// For what works by the background thread alone: it runs, or why it can't.
 pub fn begin() -> sys::Result<()> {
     start()
-}
-
-/// A head was closed.
-pub fn forget(head: &Head) {
-    signals::forget(head);
-    local::unwatch(head);
 }
 
 /// Nobody changes the list while the process is copied.
@@ -184,14 +180,10 @@ fn turn(rest: &mut Rest) {
 }
 
 fn look_at_alarm() {
-    let now = sys::now();
-    if BACKGROUND.alarm.load(Ordering::SeqCst) <= now {
+    if BACKGROUND.alarm.load(Ordering::SeqCst) <= sys::now() {
         BACKGROUND.alarm.store(u64::MAX, Ordering::SeqCst);
-        life::bury();
-        let next = local::tick(now);
-        if next != u64::MAX {
-            BACKGROUND.alarm.fetch_min(next, Ordering::SeqCst);
-        }
+        let next = TICK.get().map_or(u64::MAX, |tick| tick());
+        BACKGROUND.alarm.fetch_min(next, Ordering::SeqCst);
     }
 }
 

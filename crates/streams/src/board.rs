@@ -10,13 +10,14 @@ pub mod read;
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 use headwater_host::process::{self, Quiet};
-use headwater_host::reclaim;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use headwater_host::{hidden, sys, table};
 
-use crate::head::{self, MOST};
+use crate::pipe::Pipe;
 use crate::tunables;
 
+/// Streams of a process at most.
+pub const MOST: usize = 1 << 16;
 const MAGIC: u64 = u64::from_le_bytes(*b"HWSTREAM");
 /// Changes with every change of the layouts here.
 const ABI: u32 = 2;
@@ -80,17 +81,15 @@ pub struct Waiting {
     pub wakeups: u64,
 }
 
-/// A stream was opened; `fd` is in the descriptor table already.
-pub fn enter(index: u32, fd: i32, name: &str) {
+/// A stream was opened; `end`: which one of a pipe.
+pub fn enter(index: u32, fd: i32, name: &str, end: Option<(&Pipe, u32)>) {
     let Some(slot) = own().and_then(|board| board.slot(index)) else {
         return;
     };
     slot.clear();
-    let looks = reclaim::enter();
-    let head = table::stream(fd).and_then(|h| head::get(h, &looks));
-    match head.and_then(|head| Some((head, head.pipe()?))) {
-        Some((head, pipe)) => {
-            slot.side.store(head.side(), Relaxed);
+    match end {
+        Some((pipe, side)) => {
+            slot.side.store(side, Relaxed);
             slot.inode.store(pipe.inode, Relaxed);
             slot.memfd.store(pipe.memfd as u32, Relaxed);
         }
@@ -240,10 +239,7 @@ fn inherit(from: &Layout, to: &Layout) {
     let top = from.top.load(Acquire).min(MOST as u32);
     for (index, old) in (0..top).zip(&from.slots) {
         let fd = old.fd.load(Acquire).wrapping_sub(1) as i32;
-        let ours = fd >= 0
-            && table::stream(fd)
-                .and_then(|h| head::get(h, &reclaim::enter()))
-                .is_some_and(|head| head.index == index);
+        let ours = fd >= 0 && table::stream(fd).is_some_and(|h| h.index() == index as usize);
         let Some(new) = ours.then(|| to.slot(index)).flatten() else {
             continue;
         };

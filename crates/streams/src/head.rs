@@ -41,6 +41,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::ring::Ring;
 use headwater_channel::wait::Learner;
+use headwater_host::hook::Hook;
 use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::roster::Roster;
@@ -48,12 +49,11 @@ use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 use headwater_host::table::{Handle, Kind};
 use headwater_host::{process, sys};
 
+use crate::board::MOST;
 use crate::pipe::words::{HeadWords, state};
 use crate::pipe::{self, Pipe};
 use local::Local;
 
-/// Streams of a process at most.
-pub const MOST: usize = 1 << 16;
 /// In the count of a head's names: the last has gone, and what is on the head is being taken apart.
 const ENDS: u32 = 1 << 31;
 /// In [`Head::base`].
@@ -65,6 +65,9 @@ headwater_host::large! {
 }
 /// One past the highest index ever used.
 static TOP: AtomicU32 = AtomicU32::new(0);
+
+/// Has this process answer for the names that others have given to an end of its.
+pub(crate) static JOINS_NAMES: Hook<fn(&'static Head)> = Hook::new();
 
 /// Where the segment of a pipe is mapped whose rings have the usual size, with no queues.
 #[derive(Clone, Copy)]
@@ -474,8 +477,10 @@ impl Head {
     /// Where time is at hand, and memory may be allocated: has another process given the end a name?
     pub fn look_for_names(&self) {
         let names = self.words().names.load(Ordering::Relaxed);
-        if self.seen_names.swap(names, Ordering::Relaxed) != names {
-            crate::attach::join_names(self.forever());
+        if self.seen_names.swap(names, Ordering::Relaxed) != names
+            && let Some(join) = JOINS_NAMES.get()
+        {
+            join(self.forever());
         }
     }
 
@@ -590,6 +595,33 @@ impl Head {
     #[inline(always)]
     pub fn is_queued(&self) -> bool {
         self.plain.load(Ordering::Acquire).is_null()
+    }
+}
+
+impl Pipe {
+    /// The head of `side` in this process, if there is one.
+    #[inline]
+    pub fn head(&self, side: u32) -> Option<&'static Head> {
+        let head = self.heads[(side & 1) as usize].load(Ordering::Acquire);
+        // SAFETY: null or from `attach`; heads are never freed.
+        unsafe { head.cast::<Head>().as_ref() }
+    }
+
+    fn attach(&self, side: u32, head: &'static Head) {
+        let at = core::ptr::from_ref(head).cast_mut();
+        self.heads[(side & 1) as usize].store(at.cast(), Ordering::Release);
+        self.join();
+    }
+
+    /// This head of this process is gone, and another may stand there already; true if it was the last one here.
+    fn detach(&self, side: u32, head: &Head) -> bool {
+        let _ = self.heads[(side & 1) as usize].compare_exchange(
+            core::ptr::from_ref(head).cast_mut().cast(),
+            core::ptr::null_mut(),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        self.leave()
     }
 }
 

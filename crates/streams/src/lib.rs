@@ -36,6 +36,11 @@ pub fn start() {
         now: headwater_host::sys::now,
         set_alarm: background::alarm,
     });
+    background::TICK.set(|| {
+        head::life::bury();
+        head::local::tick(headwater_host::sys::now())
+    });
+    head::JOINS_NAMES.set(attach::join_names);
     headwater_host::signal::unmask_by(head::signals::unmask);
     head::sleepers::prepare();
     modules::register();

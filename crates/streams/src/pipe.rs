@@ -12,7 +12,6 @@ use headwater_channel::segment::{HEADER_SIZE, Segment};
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::{hidden, sys};
 
-use crate::head::Head;
 use words::{ABI, HeadWords, Header};
 
 /// Bytes of each direction's ring. Double mapping makes that half a MiB of addresses for a pipe.
@@ -37,8 +36,8 @@ pub struct Pipe {
     bells: [AtomicI32; 2],
     /// Identity of the segment on this machine.
     pub inode: u64,
-    /// The heads of this process, by side.
-    pub heads: [AtomicPtr<Head>; 2],
+    /// The heads of this process, by side: see [`head`](crate::head).
+    pub(crate) heads: [AtomicPtr<()>; 2],
     users: AtomicU32,
     /// Somebody keeps it mapped for another use: see [`life::keep`](crate::head::life::keep).
     kept: AtomicU32,
@@ -339,22 +338,6 @@ impl Pipe {
         unsafe { ring_at(self.base(), side, self.ring_size()) }
     }
 
-    pub fn attach(&self, side: u32, head: &'static Head) {
-        self.heads[(side & 1) as usize].store(head as *const Head as *mut Head, Ordering::Release);
-        self.users.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// This head of this process is gone, and another may stand there already; true if it was the last one here.
-    pub fn detach(&self, side: u32, head: &Head) -> bool {
-        let _ = self.heads[(side & 1) as usize].compare_exchange(
-            head as *const Head as *mut Head,
-            core::ptr::null_mut(),
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        self.leave()
-    }
-
     /// One more user; undone by [`leave`](Pipe::leave).
     pub(crate) fn join(&self) {
         self.users.fetch_add(1, Ordering::AcqRel);
@@ -363,14 +346,6 @@ impl Pipe {
     /// True for the last.
     pub(crate) fn leave(&self) -> bool {
         self.users.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    /// The head of `side` in this process, if there is one.
-    #[inline]
-    pub fn head(&self, side: u32) -> Option<&'static Head> {
-        let head = self.heads[(side & 1) as usize].load(Ordering::Acquire);
-        // SAFETY: heads are never freed.
-        unsafe { head.as_ref() }
     }
 
     /// Unmaps and closes.

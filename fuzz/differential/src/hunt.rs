@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_e2e::network;
 
-use crate::script::{self, Mix, Script};
-use crate::{Machine, Verdict};
+use crate::script::{Mix, Script};
+use crate::{Machine, Verdict, make};
 
 pub struct Hunt<'a> {
     pub mix: Mix,
@@ -48,7 +48,7 @@ impl Hunt<'_> {
                 if over(seed) {
                     return;
                 }
-                let script = script::generate(self.mix, seed);
+                let script = make::generate(self.mix, seed);
                 let verdict = machine.judge(&script);
                 let add = |count: &AtomicU64, n: u64| {
                     count.fetch_add(n, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Sequences of calls by chance, run on the plain kernel and under Headwater. What differs is a fault.
 //!
 //! ```text
-//!   script::generate ── Script ─┬─ natively, as often as its answers vary ─ the answers there may be ─┐
+//!     make::generate ── Script ─┬─ natively, as often as its answers vary ─ the answers there may be ─┐
 //!                               └─ with the library preloaded ───────────── an answer ───────────────┴─ compare
 //!                                                                                                          │ differs, also when slow
 //!                                                              shrink ── a script, and a program in C ─────┘
@@ -12,7 +12,7 @@
 pub mod faults;
 pub mod hunt;
 pub mod machine;
-mod make;
+pub mod make;
 pub mod program;
 pub mod rows;
 pub mod script;

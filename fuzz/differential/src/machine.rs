@@ -188,7 +188,7 @@ impl Machine {
                     format!("-Wl,-rpath,{folder}"),
                 ],
             };
-            compile(&crate::program::source(over), &to, &flags);
+            compile(&source(over), &to, &flags);
             to
         })
     }
@@ -572,6 +572,28 @@ pub fn compile(source: &str, to: &Path, flags: &[String]) {
         .expect("cc is installed");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+}
+
+/// The program in C that runs scripts.
+pub fn source(over: Over) -> String {
+    let surface = match over {
+        Over::Sockets => [
+            include_str!("../c/sockets.c"),
+            include_str!("../c/stdio.c"),
+            include_str!("../c/spawn.c"),
+        ]
+        .concat(),
+        Over::Streams | Over::Xti => {
+            [include_str!("../c/streams.c"), include_str!("../c/xti.c")].concat()
+        }
+    };
+    [
+        include_str!("../c/steps.h"),
+        include_str!("../c/any.c"),
+        &surface,
+        include_str!("../c/steps.c"),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headwater_differential::hunt::{Counts, Hunt};
-use headwater_differential::{Machine, Mix, Script, Verdict, program, script, shrink};
+use headwater_differential::{Machine, Mix, Script, Verdict, make, program, shrink};
 use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -44,7 +44,7 @@ struct Arguments {
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
     if let (true, Some(seed)) = (arguments.print, arguments.seed) {
-        print!("{}", script::generate(arguments.mix, seed));
+        print!("{}", make::generate(arguments.mix, seed));
         return std::process::ExitCode::SUCCESS;
     }
     network::isolate();

@@ -6,14 +6,19 @@ mod xti;
 
 use headwater_e2e::chance::Chance;
 
-use crate::script::{Over, Script, Step};
-
-pub use sockets::sockets;
-pub use streams::streams;
-pub use xti::xti;
+use crate::script::{Mix, Over, Script, Step};
 
 const SLOTS: i64 = 12;
 const PROCESSES: usize = 3;
+
+/// The script of a seed.
+pub fn generate(mix: Mix, seed: u64) -> Script {
+    match mix.over() {
+        Over::Sockets => sockets::sockets(mix, seed),
+        Over::Streams => streams::streams(seed),
+        Over::Xti => xti::xti(seed),
+    }
+}
 
 /// Chance, and the script that it makes.
 struct Pen {

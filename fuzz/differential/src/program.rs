@@ -1,29 +1,7 @@
 //! A script as a program in C: the source of what runs scripts, with this script in it, and without the operations that it does not use.
 
-use crate::machine::How;
+use crate::machine::{How, source};
 use crate::script::{Over, Script};
-
-/// What runs scripts.
-pub fn source(over: Over) -> String {
-    let surface = match over {
-        Over::Sockets => [
-            include_str!("../c/sockets.c"),
-            include_str!("../c/stdio.c"),
-            include_str!("../c/spawn.c"),
-        ]
-        .concat(),
-        Over::Streams | Over::Xti => {
-            [include_str!("../c/streams.c"), include_str!("../c/xti.c")].concat()
-        }
-    };
-    [
-        include_str!("../c/steps.h"),
-        include_str!("../c/any.c"),
-        &surface,
-        include_str!("../c/steps.c"),
-    ]
-    .concat()
-}
 
 /// A program that runs one script, in this way; with "way 0" it prints what it should.
 pub fn of(script: &Script, how: How, about: &str) -> String {

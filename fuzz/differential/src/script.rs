@@ -1,9 +1,7 @@
-//! Scripts: what they are, and how chance makes them.
+//! Scripts: what they are.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::make;
 
 /// What a script is mostly made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -207,15 +205,6 @@ impl FromStr for Script {
     }
 }
 
-/// The script of a seed.
-pub fn generate(mix: Mix, seed: u64) -> Script {
-    match mix.over() {
-        Over::Sockets => make::sockets(mix, seed),
-        Over::Streams => make::streams(seed),
-        Over::Xti => make::xti(seed),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +213,7 @@ mod tests {
     fn scripts_are_read_as_they_are_written() {
         for mix in MIXES {
             for seed in 0..200 {
-                let script = generate(mix, seed);
+                let script = crate::make::generate(mix, seed);
                 assert_eq!(script.to_string().parse(), Ok(script));
             }
         }

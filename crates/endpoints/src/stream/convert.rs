@@ -56,7 +56,7 @@ pub fn convert(fd: i32) -> Result<(), Errno> {
     life::close(first, stream);
     let looks = enter();
     let head = head::get(stream, &looks).ok_or(libc::EBADF)?;
-    board::enter(head.index, fd, &local::device(head));
+    board::enter(head.index, fd, &local::device(head), None);
     local::push(head, b"timod", fd).map(drop)
 }
 

@@ -8,8 +8,9 @@ use headwater_sockets::{conn, recv as receiving, send as sending, splice as spli
 use libc::{c_int, c_uint, iovec, off_t, size_t, ssize_t};
 
 use super::send::give_kept;
-use super::{anew, ended, is_refused, keeping, one, told};
+use super::{anew, ended, is_refused, keeping, told};
 use crate::descriptor::{File, of_kind};
+use crate::vectors::one;
 use crate::{calls, real, result};
 
 /// What the kernel can't move data of at all?

@@ -11,13 +11,11 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use super::{
-    MSG_CMSG_COMPAT, bytes_of, dontwait, ended, is_negative, is_readv, is_socket, keeping, many,
-    one, refuse, something, told,
+use super::{ended, is_socket, keeping, refuse, told};
+use crate::vectors::{
+    MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::files::fresh;
-use crate::process::each_passed;
-use crate::{calls, real, result, wait};
+use crate::{calls, foreign, real, result, wait};
 
 /// Receives from a connection. `own` is the program's call, for as long as the kernel serves it; `again` begins it anew, where a
 /// handler or another thread has given its number to something else.
@@ -177,7 +175,7 @@ pub(super) mod of_connection {
         // SAFETY: the program's `n` messages, and its time or null.
         unsafe {
             if n == 0 || flags & MSG_CMSG_COMPAT != 0 {
-                return super::recvmmsg(fd, msgs, n, flags, timeout);
+                return foreign::recvmmsg(fd, msgs, n, flags, timeout);
             }
             if let Some(c) = conn::get(h) {
                 let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
@@ -201,17 +199,6 @@ pub(super) mod of_connection {
             let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
             ended(told(r as ssize_t), fd, h, again, own) as c_int
         }
-    }
-}
-
-/// What a foreign socket brings may be descriptors under numbers that we knew.
-#[inline(always)]
-pub unsafe fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the program's message, and the room that it tells of.
-    unsafe {
-        let r = real::recvmsg(fd, msg, flags);
-        received(msg, r >= 0);
-        r
     }
 }
 
@@ -253,36 +240,6 @@ unsafe fn recvmsg_by(
             (*msg).msg_namelen = 0;
             (*msg).msg_controllen = 0;
             (*msg).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
-        }
-        r
-    }
-}
-
-/// A message has come round us: descriptors in it are new.
-#[inline(always)]
-unsafe fn received(msg: *const msghdr, well: bool) {
-    // SAFETY: null or the program's message, by the caller's word.
-    unsafe {
-        if well && table::any_tracked() && !msg.is_null() && (*msg).msg_controllen > 0 {
-            each_passed(msg, |fd| {
-                fresh(fd);
-            });
-        }
-    }
-}
-
-pub unsafe fn recvmmsg(
-    fd: c_int,
-    msgs: *mut libc::mmsghdr,
-    n: c_uint,
-    flags: c_int,
-    timeout: *mut timespec,
-) -> c_int {
-    // SAFETY: the program's `n` messages, and its time or null.
-    unsafe {
-        let r = real::recvmmsg(fd, msgs, n, flags, timeout);
-        for i in 0..r.max(0) as usize {
-            received(&raw const (*msgs.add(i)).msg_hdr, true);
         }
         r
     }

@@ -1,18 +1,16 @@
 //! Calls that send: write, send and their families.
 
-use headwater_host::table::{self, Handle};
-use headwater_host::{next, process, signal};
+use headwater_host::table::Handle;
 use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, send as sending};
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{
-    MSG_CMSG_COMPAT, bytes_of, dontwait, ended, is_negative, is_readv, keeping, length, many, one,
-    refuse, something, told,
+use super::{ended, keeping, refuse, told};
+use crate::foreign::{pass, passing, send_each};
+use crate::vectors::{
+    MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::passed::Passed;
-use crate::process::each_passed;
-use crate::{calls, real, result, sctp};
+use crate::{calls, real, result};
 
 /// # Safety
 /// `iov` are buffers that can be read.
@@ -164,7 +162,8 @@ pub(super) mod of_connection {
             if flags & MSG_CMSG_COMPAT != 0 {
                 return real::sendmmsg(fd, msgs, n, flags);
             }
-            if let Some(told) = passing(fd, msgs, n, flags) {
+            let anew = |msg| calls::sendmsg(fd, msg, flags);
+            if let Some(told) = passing(msgs, n, anew) {
                 return told;
             }
             if let Some(c) = conn::get(h) {
@@ -173,27 +172,18 @@ pub(super) mod of_connection {
                     return sent as c_int;
                 }
             }
-            let r = keeping(h, |kept| send_each(kept, fd, msgs, n, flags));
+            let r = keeping(h, |kept| {
+                send_each(msgs, n, |msg| match kept {
+                    Some(c) if (*msg).msg_controllen == 0 => {
+                        sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
+                    }
+                    _ => anew(msg),
+                })
+            });
             let again = || calls::sendmmsg(fd, msgs, n, flags) as ssize_t;
             let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
             ended(told(r as ssize_t), fd, h, again, own) as c_int
         }
-    }
-}
-
-/// Descriptors of ours may go in a message on any socket.
-#[inline(always)]
-pub unsafe fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the program's message, and what it points to.
-    unsafe {
-        if !table::any_tracked()
-            || msg.is_null()
-            || flags & MSG_CMSG_COMPAT != 0
-            || (*msg).msg_controllen == 0
-        {
-            return real::sendmsg(fd, msg, flags);
-        }
-        pass(fd, msg, flags)
     }
 }
 
@@ -218,102 +208,5 @@ unsafe fn sendmsg_by(
             }),
             None => real::sendmsg(fd, msg, flags),
         }
-    }
-}
-
-pub unsafe fn sendmmsg(fd: c_int, msgs: *mut libc::mmsghdr, n: c_uint, flags: c_int) -> c_int {
-    // SAFETY: the program's `n` messages, and what they point to.
-    unsafe {
-        if flags & MSG_CMSG_COMPAT == 0
-            && let Some(told) = passing(fd, msgs, n, flags)
-        {
-            return told;
-        }
-        real::sendmmsg(fd, msgs, n, flags)
-    }
-}
-
-/// sendmmsg(2), if descriptors of ours are in the messages.
-unsafe fn passing(fd: c_int, msgs: *mut libc::mmsghdr, n: c_uint, flags: c_int) -> Option<c_int> {
-    if !table::any_tracked() || msgs.is_null() || n == 0 {
-        return None;
-    }
-    // SAFETY: the program's `n` messages, and what they point to.
-    unsafe {
-        let all = core::slice::from_raw_parts(msgs, n.min(1024) as usize);
-        if all.iter().any(|m| sctp::refuses_passing(&m.msg_hdr)) {
-            return Some(-1);
-        }
-        let passes = process::present() && all.iter().any(|m| passes_ours(&m.msg_hdr));
-        passes.then(|| send_each(None, fd, msgs, n, flags))
-    }
-}
-
-/// Is a connection among the descriptors in a message?
-unsafe fn passes_ours(msg: &msghdr) -> bool {
-    // SAFETY: the program's message, and what it points to.
-    unsafe {
-        let mut found = false;
-        if msg.msg_controllen > 0 {
-            each_passed(msg, |fd| found |= table::socket(fd).is_some());
-        }
-        found
-    }
-}
-
-unsafe fn send_each(
-    kept: Option<&'static conn::Conn>,
-    fd: c_int,
-    msgs: *mut libc::mmsghdr,
-    n: c_uint,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: the program's `n` messages, and what they point to.
-    unsafe {
-        for i in 0..n.min(1024) as usize {
-            let m = msgs.add(i);
-            let msg = &raw const (*m).msg_hdr;
-            let r = signal::going_on(i > 0, || match kept {
-                Some(c) if (*msg).msg_controllen == 0 => {
-                    sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
-                }
-                _ => calls::sendmsg(fd, msg, flags),
-            });
-            if r < 0 {
-                return if i > 0 { i as c_int } else { -1 };
-            }
-            (*m).msg_len = r as c_uint;
-            // The rest of a short message comes before the next one: it is the caller's to send.
-            if (r as usize) < length(&(*m).msg_hdr) {
-                return i as c_int + 1;
-            }
-        }
-        n.min(1024) as c_int
-    }
-}
-
-/// Sends a message with control messages.
-#[inline(never)]
-unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the program's message, and what it points to.
-    unsafe {
-        if sctp::refuses_passing(msg) {
-            return -1;
-        }
-        if table::socket(fd).is_some() {
-            // What a control message asks of TCP (time stamps, zero-copy) only the kernel can do.
-            headwater_sockets::life::passing_on(fd);
-        }
-        let mut passed = Passed::new(msg);
-        if let Err(e) = passed.prepare(msg) {
-            return result(Err(e));
-        }
-        let r = real::sendmsg(fd, passed.message(msg), flags);
-        let errno = next::errno();
-        if r >= 0 {
-            passed.sent();
-        }
-        next::set_errno(errno);
-        r
     }
 }

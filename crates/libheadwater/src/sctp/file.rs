@@ -10,10 +10,10 @@ use libc::{
 };
 
 use crate::calls::Calls;
-use crate::data::{MSG_CMSG_COMPAT, dontwait, one};
-use crate::descriptor::{File, Sctp, as_vectors, then};
+use crate::descriptor::{File, Sctp, then};
 use crate::real;
 use crate::sctp;
+use crate::vectors::{MSG_CMSG_COMPAT, as_vectors, dontwait, one};
 
 /// A verb that takes the call's own arguments.
 macro_rules! as_called {

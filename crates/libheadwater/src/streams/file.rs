@@ -10,9 +10,10 @@ use libc::{
 };
 
 use crate::calls::Calls;
-use crate::descriptor::{Endpoints, File, Streams, as_vectors, then};
+use crate::descriptor::{Endpoints, File, Streams, then};
 use crate::real;
 use crate::streams::{self, at};
+use crate::vectors::as_vectors;
 
 /// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
 macro_rules! no_sockets {

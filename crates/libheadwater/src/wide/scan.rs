@@ -4,9 +4,11 @@
 use headwater_host::next::{self, Next};
 use libc::{c_char, c_int, c_void, wchar_t};
 
-use super::{LONGEST, Progress, WEOF, Wide, WideText, on};
+use super::{WEOF, Wide, on};
 use crate::file::FilePtr;
-use crate::real::{self, seldom};
+use crate::given::WideText;
+use crate::real;
+use crate::real::seldom::{self, LONGEST, Progress};
 use crate::{stdio, variadic};
 
 /// Of the same call by bytes, which knows as much of the format.

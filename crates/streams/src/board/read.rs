@@ -8,8 +8,7 @@ use headwater_channel::segment::HEADER_SIZE;
 use headwater_host::sync::{AtomicU64, Ordering::*};
 use headwater_host::{board::folder as runtime_folder, process, sys};
 
-use super::{ABI, Layout, MAGIC, MODULES, NONE, Slot, folder};
-use crate::head::MOST;
+use super::{ABI, Layout, MAGIC, MODULES, MOST, NONE, Slot, folder};
 use crate::pipe::{LIMIT, LOW, RING, header_at, ring_at};
 
 /// One stream head of one process.

@@ -11,10 +11,11 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, reclaim, sys};
 
-use super::{ENDS, Head, MOST, SLAB, TOP, local, opening, passing, signals};
+use super::{ENDS, Head, SLAB, TOP, local, opening, passing, signals};
+use crate::background;
+use crate::board::{self, MOST};
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
-use crate::{background, board};
 
 /// Where the kernel has no barrier for us mappings and descriptors of closed pipes stay for this long, in nanoseconds: a call that began
 /// before may still look.
@@ -109,8 +110,11 @@ pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, E
     }
     drop(looks);
     let head = put_on(pipe, side, fd)?;
+    // In case another thread closes it.
+    let _looks = reclaim::enter();
     enter_table(head, fd)?;
-    board::enter(head.index, fd, if pipe.fifo { "fifo" } else { "pipe" });
+    let name = if pipe.fifo { "fifo" } else { "pipe" };
+    board::enter(head.index, fd, name, Some((pipe, head.side())));
     Ok(head)
 }
 
@@ -501,7 +505,8 @@ impl After {
             let bell = head.own_bell.swap(-1, Ordering::Relaxed);
             headwater_host::hidden::close(bell);
         }
-        background::forget(head);
+        signals::forget(head);
+        local::unwatch(head);
         release(head);
     }
 }

@@ -31,6 +31,7 @@ mod server;
 
 use std::io;
 
+use net::Stream;
 use options::Options;
 
 use crate::{Ended, Problem, sys};
@@ -46,7 +47,7 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
     }
     let outcome = match options.role.as_str() {
         "server" => server::run(&options),
-        "client" => client::run(&options),
+        "client" => client(&options),
         "calls" => calls::run(&options),
         "forks" => forks::alone(&options),
         "nothing" => Ok(()),
@@ -54,6 +55,28 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
     };
     outcome?;
     Ok(None)
+}
+
+fn client(options: &Options) -> io::Result<()> {
+    if options.mode == "once" {
+        return Stream::connect(options).map(drop);
+    }
+    let measured = match options.mode.as_str() {
+        "rtt" => client::round_trips(options),
+        "stream" => client::one_way(options),
+        "connect" => client::connections(options),
+        "fan" => fan::run(options),
+        "forks" => forks::connected(options),
+        "idle" => idle::run(options),
+        "memcached-get" => memcached::run(options, memcached::Op::Get),
+        "memcached-set" => memcached::run(options, memcached::Op::Set),
+        mode => Err(io::Error::other(format!("no client {mode}"))),
+    }?;
+    measured.print();
+    if !measured.verified {
+        return Err(headwater_load::wrong_bytes("a reply"));
+    }
+    Ok(())
 }
 
 fn spin() -> std::io::Result<()> {

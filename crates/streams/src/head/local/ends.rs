@@ -61,7 +61,7 @@ pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> 
             return Err(e);
         }
     };
-    board::enter(head.index, visible, device.name());
+    board::enter(head.index, visible, device.name(), None);
     for name in drivers::autopush(device.name(), minor) {
         if let Err(e) = push(head, name.as_bytes(), visible) {
             life::close(visible, head.handle());

@@ -7,31 +7,8 @@ use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::pace::Pace;
 use crate::echo::result::Measured;
-use crate::echo::{fan, forks, idle, memcached};
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
-
-pub fn run(options: &Options) -> io::Result<()> {
-    if options.mode == "once" {
-        return Stream::connect(options).map(drop);
-    }
-    let measured = match options.mode.as_str() {
-        "rtt" => round_trips(options),
-        "stream" => one_way(options),
-        "connect" => connections(options),
-        "fan" => fan::run(options),
-        "forks" => forks::connected(options),
-        "idle" => idle::run(options),
-        "memcached-get" => memcached::run(options, memcached::Op::Get),
-        "memcached-set" => memcached::run(options, memcached::Op::Set),
-        mode => Err(io::Error::other(format!("no client {mode}"))),
-    }?;
-    measured.print();
-    if !measured.verified {
-        return Err(headwater_load::wrong_bytes("a reply"));
-    }
-    Ok(())
-}
 
 /// Runs `step` through the warm-up and the measured part. A step is one message; it returns whether its bytes were right.
 pub fn measure(
@@ -65,7 +42,7 @@ pub fn measure(
     Ok(measured)
 }
 
-fn round_trips(options: &Options) -> io::Result<Measured> {
+pub fn round_trips(options: &Options) -> io::Result<Measured> {
     let mut stream = Stream::connect(options)?;
     let mut trip = Trip::new(options.size);
     let mut measured = measure(options, || trip.take(&mut stream))?;
@@ -74,7 +51,7 @@ fn round_trips(options: &Options) -> io::Result<Measured> {
     Ok(measured)
 }
 
-fn connections(options: &Options) -> io::Result<Measured> {
+pub fn connections(options: &Options) -> io::Result<Measured> {
     let mut trip = Trip::new(options.size);
     let mut congestion = String::new();
     let mut measured = measure(options, || {
@@ -115,7 +92,7 @@ impl Trip {
     }
 }
 
-fn one_way(options: &Options) -> io::Result<Measured> {
+pub fn one_way(options: &Options) -> io::Result<Measured> {
     let mut stream = Stream::connect(options)?;
     let size = options.size;
     let pattern = Pattern::new(size);

@@ -7,7 +7,8 @@ use std::mem;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use crate::xtiperf::datagrams::NUMBER;
+/// A datagram that has room for it begins with its number.
+pub const NUMBER: usize = 4;
 
 /// What the kernel cuts of one call: datagrams, and bytes with their headers.
 const SEGMENTS: usize = 64;

@@ -5,13 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::pattern::{Pattern, Place};
+use crate::xtiperf::batched::NUMBER;
 use crate::xtiperf::board::Board;
 use crate::xtiperf::datagram::{Receiver, Sender};
 use crate::xtiperf::measure::{self, Measured, wrong};
 use crate::xtiperf::options::Options;
-
-/// A datagram that has room for it begins with its number.
-pub const NUMBER: usize = 4;
 
 pub fn serve(options: &Options) -> io::Result<String> {
     let board = Board::create(&options.board)?;
