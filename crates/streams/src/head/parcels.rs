@@ -61,6 +61,7 @@ impl Parcel {
 static KEPT: Private<Vec<Parcel>> = Private::new(Vec::new());
 static SENT: AtomicU32 = AtomicU32::new(0);
 
+/// Sends descriptors, and the frame that stands for them. Errors: EAGAIN (full), ENXIO (hung up), and those of sendmsg(2).
 pub fn send(head: &Head, what: [u64; 3], fds: &[c_int]) -> Result<(), Errno> {
     if !head.has_room(8) {
         return Err(libc::EAGAIN);

@@ -1,4 +1,4 @@
-//! Descriptors that are passed through a pipe (I_SENDFD, I_RECVFD), as `parcels`.
+//! Descriptors that are passed through a pipe (I_SENDFD, I_RECVFD): what is made of them, and of the parcels that bring them.
 
 use core::ffi::{c_char, c_int};
 
