@@ -5,7 +5,7 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
-use headwater_streams::head::control::is_bad;
+use headwater_streams::head::is_bad;
 use libc::{c_char, c_void, wchar_t};
 
 /// A string.

@@ -4,7 +4,7 @@
 //! `buf` is null, or leads to `maxlen` bytes, of which `len` are there, as those headers have it: of what the program gives by its word, of
 //! what is handed out since it is made here. Nobody else can set them.
 
-use headwater_streams::head::control::is_bad;
+use headwater_streams::head::is_bad;
 use libc::{c_uint, c_void, iovec};
 
 #[repr(C)]

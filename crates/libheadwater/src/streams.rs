@@ -4,9 +4,10 @@
 use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, next, sys};
+use headwater_streams::attach;
+use headwater_streams::drivers::log as logging;
 use headwater_streams::head::opening::{self, By};
-use headwater_streams::head::{self, Head, control, life};
-use headwater_streams::{attach, strlog as logging};
+use headwater_streams::head::{self, Head, control, is_bad, life};
 use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
 use crate::files::fresh;
@@ -23,7 +24,7 @@ const IOV_MAX: c_int = 1024;
 #[inline(never)]
 pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
     result(reading(h, |head| {
-        if control::is_bad(buf) && n > 0 {
+        if is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
         // SAFETY: the program's room for `n` bytes.
@@ -36,7 +37,7 @@ pub unsafe fn read(h: Handle, buf: *mut c_void, n: size_t) -> ssize_t {
 #[inline(never)]
 pub unsafe fn write(h: Handle, buf: *const c_void, n: size_t) -> ssize_t {
     result(writing(h, |head| {
-        if control::is_bad(buf) && n > 0 {
+        if is_bad(buf) && n > 0 {
             return Err(libc::EFAULT);
         }
         // SAFETY: the program's `n` bytes.
@@ -95,7 +96,7 @@ unsafe fn vector<'a>(iov: *const iovec, n: c_int) -> sys::Result<&'a [iovec]> {
     if !(1..=IOV_MAX).contains(&n) {
         return Err(libc::EINVAL);
     }
-    if control::is_bad(iov) {
+    if is_bad(iov) {
         return Err(libc::EFAULT);
     }
     // SAFETY: as many of the program's, by the caller's word.
@@ -240,7 +241,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         });
         match outcome {
             Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {
-                if control::is_bad(arg as *const c_int) {
+                if is_bad(arg as *const c_int) {
                     next::set_errno(libc::EFAULT);
                     return -1;
                 }

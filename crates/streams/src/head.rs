@@ -25,6 +25,7 @@ pub mod linking;
 pub mod local;
 pub mod message;
 pub mod opening;
+mod parcels;
 pub mod passing;
 pub mod poll;
 pub mod queue_inlet;
@@ -623,6 +624,11 @@ impl Pipe {
         );
         self.leave()
     }
+}
+
+/// Nothing is mapped in the first page: what is there is EFAULT, as it would be to the kernel.
+pub fn is_bad<T>(pointer: *const T) -> bool {
+    pointer.addr() < 4096
 }
 
 /// A call looks at the shadow once in so many times: a killed peer leaves no hint.

@@ -8,7 +8,7 @@ use libc::c_int;
 
 use crate::attach;
 use crate::exec::registry;
-use crate::head::{local, opening};
+use crate::head::{life, local, opening};
 
 /// Opens a stream; `None`: the name is the kernel's. Ordinary paths cost two loads while no file has a stream.
 ///
@@ -29,7 +29,7 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 /// Access mode and O_NONBLOCK are the open's own. A FIFO with a name waits here for the other side.
 fn named(opened: Result<c_int, Errno>, flags: c_int) -> Result<c_int, Errno> {
     let fd = opened?;
-    opening::begin(fd, flags)?;
+    opening::begin(fd, flags, life::close)?;
     Ok(fd)
 }
 

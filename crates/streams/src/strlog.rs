@@ -13,8 +13,6 @@ use headwater_host::shared::{self, OpenError, Shared};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
 use headwater_host::{process, sys};
 
-use crate::drivers;
-
 pub const SL_FATAL: u16 = 0x01;
 pub const SL_NOTIFY: u16 = 0x02;
 pub const SL_ERROR: u16 = 0x04;
@@ -89,36 +87,10 @@ pub struct Entry {
     pub text: Vec<u8>,
 }
 
-/// strlog(9F). A text that is too long is cut.
-pub fn submit(mid: i16, sid: i16, level: i8, flags: u16, text: &[u8]) {
-    let severity = match flags {
-        f if f & SL_FATAL != 0 => 2,
-        f if f & SL_ERROR != 0 => 3,
-        f if f & SL_WARN != 0 => 4,
-        f if f & SL_NOTE != 0 => 5,
-        f if f & SL_TRACE != 0 => 7,
-        _ => 6,
-    };
-    let line = Line {
-        mid,
-        sid,
-        level,
-        flags,
-        pri: severity,
-    };
-    log(&line, text);
-}
-
-/// The same with a priority of its own.
-pub(crate) fn log(line: &Line, text: &[u8]) {
-    if !line.kinds().contains(&true) {
-        return;
-    }
-    let text = &text[..text.len().min(LOGMSGSZ - 1)];
+pub(crate) fn append(line: &Line, text: &[u8]) {
     if let Some(ring) = ring() {
         ring.append(line, text);
     }
-    drivers::log::deliver(line, text);
 }
 
 /// Hundredths of a second since boot.

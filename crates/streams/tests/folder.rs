@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use headwater_host::table;
 use headwater_streams::board::read::{self, Listed};
+use headwater_streams::drivers::log;
 use headwater_streams::drivers::pushlist::{self, Entry, Minors};
 use headwater_streams::exec::registry::find_device;
 use headwater_streams::head::{life, local};
@@ -103,7 +104,7 @@ fn another_process_reads_what_strlog_was_given() {
     let mut lines = strlog::follow(0).unwrap();
     lines.skip_to_end();
     assert!(in_child(|| {
-        strlog::submit(5, 6, 7, SL_TRACE, b"from a child");
+        log::submit(5, 6, 7, SL_TRACE, b"from a child");
         true
     }));
     let entry = lines.next().unwrap();

@@ -2,7 +2,7 @@
 
 use headwater_host::sys;
 use headwater_host::table::Handle;
-use headwater_streams::head::control;
+use headwater_streams::head::is_bad;
 use headwater_streams::head::message::{self, Choice, Got, Priority};
 use libc::{c_char, c_int, c_void};
 
@@ -24,7 +24,7 @@ impl StrBuf {
         if self.len < 0 {
             return Ok(None);
         }
-        if control::is_bad(self.buf) && self.len > 0 {
+        if is_bad(self.buf) && self.len > 0 {
             return Err(libc::EFAULT);
         }
         // SAFETY: the program has so many bytes there.
@@ -38,7 +38,7 @@ impl StrBuf {
         if self.maxlen < 0 {
             return Ok(None);
         }
-        if control::is_bad(self.buf) && self.maxlen > 0 {
+        if is_bad(self.buf) && self.maxlen > 0 {
             return Err(libc::EFAULT);
         }
         // SAFETY: the program has so much room there.

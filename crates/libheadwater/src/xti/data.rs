@@ -1,7 +1,7 @@
 //! Data, on connections and without them.
 
 use headwater_providers::provider::Datagram;
-use headwater_streams::head::control::is_bad;
+use headwater_streams::head::is_bad;
 use headwater_tpi::{Refusal, error};
 use headwater_xti::calls;
 use headwater_xti::{Outcome, Port, with};

@@ -18,7 +18,9 @@ use crate::exec::guarded::Guarded;
 use crate::exec::module::Flow;
 use crate::exec::{Info, Module, OpenFlag, Perimeter, Queue};
 use crate::modules::id;
-use crate::strlog::{self, Line, SL_CONSOLE, SL_ERROR, SL_TRACE};
+use crate::strlog::{
+    self, LOGMSGSZ, Line, SL_CONSOLE, SL_ERROR, SL_FATAL, SL_NOTE, SL_TRACE, SL_WARN,
+};
 
 const LOGCTL: c_int = (b'L' as c_int) << 8;
 pub const I_TRCLOG: c_int = LOGCTL | 1;
@@ -164,12 +166,42 @@ impl Log {
         }
         let data = m.to_data();
         let text = data.split(|b| *b == 0).next().unwrap_or(&[]);
-        strlog::log(&line, text);
+        log(&line, text);
     }
 }
 
+/// strlog(9F). A text that is too long is cut.
+pub fn submit(mid: i16, sid: i16, level: i8, flags: u16, text: &[u8]) {
+    let severity = match flags {
+        f if f & SL_FATAL != 0 => 2,
+        f if f & SL_ERROR != 0 => 3,
+        f if f & SL_WARN != 0 => 4,
+        f if f & SL_NOTE != 0 => 5,
+        f if f & SL_TRACE != 0 => 7,
+        _ => 6,
+    };
+    let line = Line {
+        mid,
+        sid,
+        level,
+        flags,
+        pri: severity,
+    };
+    log(&line, text);
+}
+
+/// The same with a priority of its own.
+fn log(line: &Line, text: &[u8]) {
+    if !line.kinds().contains(&true) {
+        return;
+    }
+    let text = &text[..text.len().min(LOGMSGSZ - 1)];
+    strlog::append(line, text);
+    deliver(line, text);
+}
+
 /// Gives a line to the streams of this process that want it.
-pub(crate) fn deliver(line: &Line, text: &[u8]) {
+fn deliver(line: &Line, text: &[u8]) {
     if COUNT.load(Acquire) == 0 {
         return;
     }

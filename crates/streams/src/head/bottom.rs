@@ -11,9 +11,10 @@ use headwater_channel::ring::{Frame, Meta};
 use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
 
-use super::inlet::{Front, first_by_rank, flag, front_of, is_readable, leave_band, rank};
-use super::local::Local;
-use super::{Head, passing, signals, upper};
+use super::inlet::{
+    Front, first_by_rank, flag, flush_ring, front_of, is_readable, leave_band, rank,
+};
+use super::{Head, parcels, signals, upper};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
@@ -38,14 +39,9 @@ pub fn pair(head: &Head, perimeter: &'static Perimeter) -> Queue {
     rq
 }
 
-/// Is this the lowest write queue of a pipe?
-pub fn is_bottom(q: Queue) -> bool {
-    core::ptr::eq(q.procedures(), &WRITE)
-}
-
-/// Moves what has come, and what waited for room; true if anything moved.
-pub fn pump(head: &Head, local: &Local) -> bool {
-    let Some(bottom) = local.bottom.filter(|_| head.is_queued()) else {
+/// Moves what has come to `bottom`, the read queue of its pair, and what waited for room; true if anything moved.
+pub fn pump(head: &Head, bottom: Option<Queue>) -> bool {
+    let Some(bottom) = bottom.filter(|_| head.is_queued()) else {
         return false;
     };
     if head.is_blocked() {
@@ -251,7 +247,7 @@ fn data_block(
         return None;
     }
     head.incoming().copy_frame(frame, skip, &mut ticket);
-    let body = passing::fetch_body(head, ticket).ok()?;
+    let body = parcels::fetch_body(head, ticket).ok()?;
     let bytes = body.as_slice();
     let mut m = Message::try_new(M_DATA, bytes.len())?;
     m.push(bytes);
@@ -275,7 +271,7 @@ unsafe extern "C-unwind" fn wput(q: Queue, mut m: Message) -> c_int {
                     None => q.flushq(Flush::Data),
                 }
                 // Our writing is the other end's reading: what waits in the ring goes too.
-                let _ = super::control::flush_ring(head, true, band);
+                let _ = flush_ring(head, true, band);
             }
             let swapped = what & !(FLUSHR | FLUSHW)
                 | if what & FLUSHR != 0 { FLUSHW } else { 0 }

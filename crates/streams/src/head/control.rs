@@ -7,10 +7,10 @@ use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
 use headwater_host::sys::Errno;
 
-use super::inlet::{Front, Inlet, RingInlet, Trouble, empty_band};
+use super::inlet::{Front, Inlet, RingInlet, Trouble, flush_ring};
 use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
-use super::{Head, linking, local, passing, requests, signals, write};
+use super::{Head, is_bad, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
 use crate::pipe::section;
 use crate::pipe::words::state;
@@ -279,11 +279,6 @@ fn shown_error_options(word: u32) -> u32 {
     read | write
 }
 
-/// Nothing is mapped in the first page: what is there is EFAULT, as it would be to the kernel.
-pub fn is_bad<T>(pointer: *const T) -> bool {
-    pointer.addr() < 4096
-}
-
 fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
     if is_bad(arg as *const T) {
         return Err(libc::EFAULT);
@@ -464,39 +459,6 @@ fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<c_int, Errno> {
         head.notify();
     }
     Ok(0)
-}
-
-/// Takes every message that can be flushed out of a ring. True if a band that was full has room again.
-pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
-    let _quiet = process::Quiet::new();
-    let ring = if out {
-        head.outgoing()
-    } else {
-        head.incoming()
-    };
-    let Some(section) = section::enter(&ring.state.reader.lock) else {
-        return false;
-    };
-    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        return false;
-    }
-    let counts = head.band_bytes(out);
-    let mut opened = false;
-    while let Ok(Some(frame)) = ring.find(|f| {
-        // Band 0 has the high-priority messages too, as flushband(9F) says.
-        f.meta.kind != M_PASSFP && band.is_none_or(|b| f.meta.band == b)
-    }) {
-        if frame.meta.band > 0 {
-            opened |= empty_band(&counts[frame.meta.band as usize]);
-        }
-        ring.take(&frame);
-    }
-    drop(section);
-    if out && (ring.wakes_writer() || opened && ring.wakes_any_writer()) {
-        // Whoever holds our end and waits for room.
-        head.ring_own();
-    }
-    opened
 }
 
 /// I_PEEK.

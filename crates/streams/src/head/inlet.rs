@@ -1,12 +1,16 @@
 //! The messages that can be read at a head, in the order in which they are: high priority, then bands from 255 down,
 //! then ordinary ones. They lie in a pipe's ring or in a queue; reading and getmsg are the same for both.
 
+use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Corrupt, Frame, Ring};
+use headwater_host::process;
 use headwater_host::sync::AtomicU32;
 use headwater_host::sys::Errno;
 use libc::iovec;
 
+use super::Head;
 use crate::ddi as kind;
+use crate::pipe::section;
 use crate::tunables;
 
 /// Flags of a frame that is not a plain one.
@@ -330,6 +334,39 @@ impl<'a> Sink<'a> {
 }
 
 use headwater_host::sync::Ordering::Relaxed;
+
+/// Takes every message that can be flushed out of a ring. True if a band that was full has room again.
+pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
+    let _quiet = process::Quiet::new();
+    let ring = if out {
+        head.outgoing()
+    } else {
+        head.incoming()
+    };
+    let Some(section) = section::enter(&ring.state.reader.lock) else {
+        return false;
+    };
+    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+        return false;
+    }
+    let counts = head.band_bytes(out);
+    let mut opened = false;
+    while let Ok(Some(frame)) = ring.find(|f| {
+        // Band 0 has the high-priority messages too, as flushband(9F) says.
+        f.meta.kind != kind::M_PASSFP && band.is_none_or(|b| f.meta.band == b)
+    }) {
+        if frame.meta.band > 0 {
+            opened |= empty_band(&counts[frame.meta.band as usize]);
+        }
+        ring.take(&frame);
+    }
+    drop(section);
+    if out && (ring.wakes_writer() || opened && ring.wakes_any_writer()) {
+        // Whoever holds our end and waits for room.
+        head.ring_own();
+    }
+    opened
+}
 
 #[cfg(test)]
 mod tests {

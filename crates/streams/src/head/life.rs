@@ -11,7 +11,7 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{process, reclaim, sys};
 
-use super::{ENDS, Head, SLAB, TOP, local, opening, passing, signals};
+use super::{ENDS, Head, SLAB, TOP, local, opening, parcels, signals};
 use crate::background;
 use crate::board::{self, MOST};
 use crate::pipe::words::state;
@@ -489,7 +489,7 @@ impl After {
                 .head(head.side())
                 .is_none_or(|at| core::ptr::eq(at, head))
             {
-                passing::left(pipe, head.side());
+                parcels::left(pipe, head.side());
             }
             head.words().departures.fetch_add(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);

@@ -56,9 +56,49 @@ pub struct Local {
     pub modules: RefCell<Vec<&'static Entry>>,
     /// Modules that I_POP leaves alone, from the bottom.
     pub anchored: Cell<usize>,
-    pub requests: RefCell<super::requests::Pending>,
+    pub requests: RefCell<Pending>,
     /// Streams linked below this one.
     pub links: Cell<u32>,
+}
+
+/// The one request that a stream has on its way at a time.
+#[derive(Default)]
+pub struct Pending {
+    /// Its number; 0: none.
+    pub id: u32,
+    last: u32,
+    pub answer: Option<Message>,
+}
+
+impl Pending {
+    pub fn is_busy(&self) -> bool {
+        self.id != 0
+    }
+
+    pub fn begin(&mut self) -> Option<u32> {
+        if self.id != 0 {
+            return None;
+        }
+        self.last = self.last.wrapping_add(1).max(1);
+        self.id = self.last;
+        Some(self.id)
+    }
+
+    pub fn end(&mut self) {
+        self.id = 0;
+        self.answer = None;
+    }
+
+    /// An answer came up. A late one, to a request that is over, is freed.
+    pub fn answered(&mut self, message: Message) {
+        let id = match message.kind() {
+            M_COPYIN | M_COPYOUT => message.read::<copyreq>().map(|r| r.cq_id),
+            _ => message.read::<iocblk>().map(|r| r.ioc_id),
+        };
+        if self.id != 0 && id == Some(self.id) && self.answer.is_none() {
+            self.answer = Some(message);
+        }
+    }
 }
 
 /// A queued head without calls for so long is served by the background thread, in nanoseconds.
@@ -104,7 +144,7 @@ pub fn inside<T>(head: &Head, f: impl FnOnce(&Local) -> T) -> Option<T> {
     // SAFETY: inside the perimeter.
     let local = unsafe { head.local() }?;
     if head.has_pipe() && head.inherited.load(Relaxed) == 0 {
-        bottom::pump(head, local);
+        bottom::pump(head, local.bottom);
         guard.run();
     }
     let value = f(local);
@@ -140,7 +180,7 @@ pub fn serve(head: &'static Head) -> bool {
     // SAFETY: inside the perimeter.
     match unsafe { head.local() } {
         Some(local) if head.is_queued() && head.has_pipe() && head.inherited.load(Relaxed) == 0 => {
-            let moved = bottom::pump(head, local);
+            let moved = bottom::pump(head, local.bottom);
             guard.run();
             note(head, local);
             moved

@@ -11,7 +11,7 @@ use libc::iovec;
 use super::arming::Want;
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
 use super::write::with_signal;
-use super::{Head, local, opening, passing};
+use super::{Head, local, opening, parcels};
 use crate::ddi as kind;
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, RING, section};
@@ -223,7 +223,7 @@ impl Head {
             let pushed = ring.push(data, meta);
             pushed.map(|n| n > 0).map_err(|_| self.spoiled())
         } else if external {
-            match passing::send_body(self, data) {
+            match parcels::send_body(self, data) {
                 Ok(Some(ticket)) => {
                     let meta = Meta {
                         flags: meta.flags | flag::EXTERNAL,

@@ -10,7 +10,7 @@ use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, sys};
 use libc::c_int;
 
-use super::{Head, life};
+use super::Head;
 use crate::attach::gate;
 use crate::pipe::Pipe;
 
@@ -53,9 +53,9 @@ pub fn may_write(h: Handle) -> bool {
     h.tag() & 1 == 0
 }
 
-/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors, which close it: EINTR, ENXIO,
-/// EMFILE.
-pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
+/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors, on which `close` is called: EINTR,
+/// ENXIO, EMFILE.
+pub fn begin(fd: c_int, flags: c_int, close: impl FnOnce(c_int, Handle)) -> Result<(), Errno> {
     let Some(h) = table::stream(fd) else {
         return Ok(());
     };
@@ -72,7 +72,7 @@ pub fn begin(fd: c_int, flags: c_int) -> Result<(), Errno> {
         Ok(None) => {}
         Err(e) => {
             if is_ours {
-                life::close(fd, h);
+                close(fd, h);
             }
             return Err(e);
         }

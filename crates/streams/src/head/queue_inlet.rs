@@ -48,7 +48,7 @@ impl Inlet for QueueInlet<'_> {
             // SAFETY: inside the perimeter.
             && let Some(local) = unsafe { head.local() }
         {
-            super::bottom::pump(head, local);
+            super::bottom::pump(head, local.bottom);
         }
         Ok(self.q.messages().next().map(|m| front_of(&m)))
     }
@@ -70,7 +70,7 @@ impl Inlet for QueueInlet<'_> {
             return false;
         };
         super::bottom::first_in_ring(head).is_some_and(|front| wanted(&front))
-            && super::bottom::pump(head, local)
+            && super::bottom::pump(head, local.bottom)
     }
 
     fn copy(&self, mut skip: usize, mut buf: &mut [u8]) {

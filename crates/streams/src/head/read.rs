@@ -6,9 +6,8 @@ use headwater_host::{process, signal};
 use libc::iovec;
 
 use super::arming::Want;
-use super::control::is_bad;
 use super::inlet::{Front, Inlet, Sink, Trouble};
-use super::{Head, Plain, local, opening};
+use super::{Head, Plain, is_bad, local, opening};
 use crate::ddi as kind;
 use crate::pipe::section;
 use crate::pipe::words::state;

@@ -4,8 +4,7 @@ use core::ffi::{c_char, c_int};
 
 use headwater_host::sys::{self, Errno};
 
-use super::control::is_bad;
-use super::{Head, local};
+use super::{Head, is_bad, local};
 use crate::ddi::*;
 use crate::pipe::words::state;
 use crate::tunables;
@@ -21,46 +20,6 @@ pub struct StrIoctl {
 
 /// Seconds that an I_STR with timeout 0 waits.
 const DEFAULT_TIMEOUT: u64 = 15;
-
-/// The one request that a stream has on its way at a time.
-#[derive(Default)]
-pub struct Pending {
-    /// Its number; 0: none.
-    id: u32,
-    last: u32,
-    answer: Option<Message>,
-}
-
-impl Pending {
-    pub fn is_busy(&self) -> bool {
-        self.id != 0
-    }
-
-    fn begin(&mut self) -> Option<u32> {
-        if self.id != 0 {
-            return None;
-        }
-        self.last = self.last.wrapping_add(1).max(1);
-        self.id = self.last;
-        Some(self.id)
-    }
-
-    fn end(&mut self) {
-        self.id = 0;
-        self.answer = None;
-    }
-
-    /// An answer came up. A late one, to a request that is over, is freed.
-    pub fn answered(&mut self, message: Message) {
-        let id = match message.kind() {
-            M_COPYIN | M_COPYOUT => message.read::<copyreq>().map(|r| r.cq_id),
-            _ => message.read::<iocblk>().map(|r| r.ioc_id),
-        };
-        if self.id != 0 && id == Some(self.id) && self.answer.is_none() {
-            self.answer = Some(message);
-        }
-    }
-}
 
 /// I_STR. Returns what the module or driver says. Errors: EINVAL (bad length or timeout; nobody knows the command), ENXIO
 /// after a hangup, ETIME, EINTR, and the errno of the answer.

@@ -7,7 +7,7 @@ use core::ffi::c_int;
 
 use headwater_host::sync::Ordering::{Relaxed, Release};
 
-use super::{Head, bottom, signals};
+use super::{Head, signals};
 use crate::ddi::*;
 use crate::exec::Perimeter;
 use crate::exec::attach::{alloc_pair, setq};
@@ -39,12 +39,14 @@ pub fn is_head(q: Queue) -> bool {
 }
 
 /// What comes to a pipe without modules is told of while it is in the ring.
-fn is_told_by_ring(q: Queue) -> bool {
-    q.write().next().is_some_and(bottom::is_bottom)
+fn is_told_by_ring(head: &Head, q: Queue) -> bool {
+    // SAFETY: inside the perimeter, see the contract.
+    let bottom = unsafe { head.local() }.and_then(|local| local.bottom);
+    bottom.is_some_and(|bottom| q.write().next() == Some(bottom.write()))
 }
 
 /// # Safety
-/// A queue that was made for a head, here or in [`bottom`].
+/// A queue that was made for a head, here or in [`bottom`](super::bottom).
 pub(super) unsafe fn head_of(q: Queue) -> &'static Head {
     // SAFETY: such a queue is made with its head for a stream, and heads are never freed.
     unsafe { &*(q.stream() as *const Head) }
@@ -68,7 +70,7 @@ unsafe extern "C-unwind" fn rput(q: Queue, m: Message) -> c_int {
             let band = m.band();
             q.putq(m);
             head.notify();
-            if !is_told_by_ring(q) {
+            if !is_told_by_ring(head, q) {
                 signals::arrived(head, band);
             }
         }
@@ -77,7 +79,7 @@ unsafe extern "C-unwind" fn rput(q: Queue, m: Message) -> c_int {
         M_PCPROTO => {
             q.putq(m);
             head.notify();
-            if !is_told_by_ring(q) {
+            if !is_told_by_ring(head, q) {
                 signals::urgent(head);
             }
         }

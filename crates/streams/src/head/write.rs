@@ -8,8 +8,7 @@ use headwater_host::{signal, sys};
 use libc::iovec;
 
 use super::arming::Want;
-use super::control::is_bad;
-use super::{Head, Plain, copying, local, opening};
+use super::{Head, Plain, copying, is_bad, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};
 use crate::tunables;

@@ -6,9 +6,10 @@
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sys::Errno;
 
+use super::super::inlet::flush_ring;
 use super::super::message::Priority;
 use super::super::write::Source;
-use super::super::{Head, control, opening};
+use super::super::{Head, opening};
 use super::{finish, inside, relax, wait_for_change_beside};
 use crate::ddi::*;
 use crate::exec::queue::Queue;
@@ -69,7 +70,7 @@ pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
         }
     });
     if flushed.is_some() && head.has_pipe() && what & FLUSHR != 0 {
-        let opened = control::flush_ring(head, false, band);
+        let opened = flush_ring(head, false, band);
         head.ring_peer_for_band(opened);
     }
     inside(head, |local| relax(head, local));
