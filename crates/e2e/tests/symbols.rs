@@ -14,8 +14,9 @@ fn folder() -> PathBuf {
 
 /// What the library exports: by the table of calls on a descriptor, whose lines are `which fn name, other names(...`, and the others.
 fn pinned() -> BTreeSet<String> {
-    let calls = std::fs::read_to_string(folder().join("src/calls.rs")).unwrap();
-    let (_, table) = calls.split_once("\ncalls! {").expect("a table");
+    let calls = std::fs::read_to_string(folder().join("src/prototypes.rs")).unwrap();
+    let (_, table) = calls.split_once("$to! {\n").expect("a table");
+    let (table, _) = table.split_once("\n        }").expect("its end");
     let lines = table.lines().filter_map(|l| l.split_once(" fn "));
     let names = lines.flat_map(|(_, l)| l.split('(').next().unwrap_or_default().split(", "));
     let mut all: BTreeSet<String> = names.map(String::from).collect();
@@ -48,7 +49,7 @@ fn the_list_of_dynamic_symbols_is_pinned() {
     let pinned: BTreeSet<&str> = pinned.iter().map(String::as_str).collect();
     assert_eq!(
         exported, pinned,
-        "a change of the list is a change of src/calls.rs, or of crates/libheadwater/exports.txt"
+        "a change of the list is a change of src/prototypes.rs, or of crates/libheadwater/exports.txt"
     );
 }
 
@@ -296,7 +297,7 @@ fn every_function_that_makes_a_descriptor_is_interposed_or_has_a_reason_not_to_b
 
 #[test]
 fn every_system_call_by_number_is_served_or_has_a_reason_not_to_be() {
-    let files = ["src/calls.rs", "src/round.rs"];
+    let files = ["src/prototypes.rs", "src/round.rs"];
     let text = files.map(|f| std::fs::read_to_string(folder().join(f)).unwrap());
     let text = text.concat();
     let served: BTreeSet<&str> = text
@@ -318,7 +319,7 @@ fn every_system_call_by_number_is_served_or_has_a_reason_not_to_be() {
         .collect();
     assert!(
         unexplained.is_empty(),
-        "to be served by src/calls.rs or src/round.rs, or to have a reason in crates/libheadwater/not-by-number.txt: {unexplained:?}"
+        "to be served by src/prototypes.rs or src/round.rs, or to have a reason in crates/libheadwater/not-by-number.txt: {unexplained:?}"
     );
     let wrong: Vec<&String> = reasons
         .keys()
