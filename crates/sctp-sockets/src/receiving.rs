@@ -9,7 +9,7 @@ use headwater_sctp_stack::clock::until;
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 
-use super::body::Body;
+use super::Body;
 use super::control::{self, Came, Next};
 use super::waiting::For;
 use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice};

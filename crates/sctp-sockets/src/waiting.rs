@@ -18,7 +18,7 @@ use headwater_sctp_stack::stack;
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
-use super::body::Body;
+use super::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
 

@@ -11,25 +11,26 @@ use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
 use super::addresses::Addresses;
+use super::by_memory::greeting::asked;
 use super::choice;
-use super::net::{Listener, Net};
+use super::connection::Connection;
+use super::listener::Listener;
 use super::option::chosen::Chosen;
-use super::shm::Asked;
 
 /// Numbers of those that came by packets begin here; the others' are lower.
 const BY_PACKETS: i32 = 1 << 30;
 
 /// A peer that waits for an answer. Dropped, it is refused.
 pub enum Asking {
-    Shm(Request),
-    Net(Box<Net>),
+    ByMemory(Request),
+    ByPackets(Box<Connection>),
 }
 
 impl Asking {
     pub fn refuse(self) {
         match self {
-            Asking::Shm(request) => drop(request),
-            Asking::Net(net) => net.disconnect(),
+            Asking::ByMemory(request) => drop(request),
+            Asking::ByPackets(connection) => connection.disconnect(),
         }
     }
 }
@@ -45,9 +46,9 @@ pub struct Waiting {
     by_packets: Option<Listener>,
     qlen: usize,
     /// By packets: told to the user, who has not answered; of those, gone since.
-    outstanding: Vec<(i32, Box<Net>)>,
+    outstanding: Vec<(i32, Box<Connection>)>,
     lost: VecDeque<Arrived>,
-    arrived: VecDeque<Box<Net>>,
+    arrived: VecDeque<Box<Connection>>,
     /// Why another that has come by packets could not be taken: EMFILE, ENFILE, ENOMEM.
     lacking: Option<sys::Errno>,
     next: i32,
@@ -133,7 +134,7 @@ impl Waiting {
         self.lacking = None;
         while let Some(by_packets) = &mut self.by_packets {
             match by_packets.accept() {
-                Ok(Some(net)) => self.arrived.push_back(Box::new(net)),
+                Ok(Some(connection)) => self.arrived.push_back(Box::new(connection)),
                 Ok(None) => break,
                 Err(errno) => {
                     self.lacking = Some(errno);
@@ -141,11 +142,12 @@ impl Waiting {
                 }
             }
         }
-        self.arrived.retain_mut(|net| !net.is_withdrawn());
+        self.arrived
+            .retain_mut(|connection| !connection.is_withdrawn());
         let Some(at) = self
             .outstanding
             .iter_mut()
-            .position(|(_, net)| net.is_withdrawn())
+            .position(|(_, connection)| connection.is_withdrawn())
         else {
             return;
         };
@@ -167,8 +169,8 @@ impl Waiting {
             match self.by_memory.take(names)? {
                 Arrived::Request {
                     seq, from, opts, ..
-                } => match Asked::of(&from, &opts) {
-                    Some(asked) => return Some(request(seq, asked.from.to_vec())),
+                } => match asked(&from, &opts) {
+                    Some((from, _)) => return Some(request(seq, from.to_vec())),
                     // Nobody who keeps to the rules.
                     None => drop(self.by_memory.take_out(seq, names)),
                 },
@@ -178,30 +180,30 @@ impl Waiting {
     }
 
     fn tell(&mut self) -> Option<Arrived> {
-        let net = self.arrived.pop_front()?;
+        let connection = self.arrived.pop_front()?;
         let seq = self.next;
         self.next = self.next.checked_add(1).unwrap_or(BY_PACKETS);
-        let from = net.remote().to_vec();
-        self.outstanding.push((seq, net));
+        let from = connection.remote().to_vec();
+        self.outstanding.push((seq, connection));
         Some(request(seq, from))
     }
 
     /// TBADSEQ.
     pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Asking> {
         if seq < BY_PACKETS {
-            return self.by_memory.take_out(seq, names).map(Asking::Shm);
+            return self.by_memory.take_out(seq, names).map(Asking::ByMemory);
         }
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let at = at.ok_or(Refusal::new(TBADSEQ))?;
-        Ok(Asking::Net(self.outstanding.remove(at).1))
+        Ok(Asking::ByPackets(self.outstanding.remove(at).1))
     }
 
     pub fn put_back(&mut self, seq: i32, asking: Asking, names: &[Owned]) {
         match asking {
-            Asking::Shm(request) => self.by_memory.put_back(seq, request, names),
-            Asking::Net(net) => {
+            Asking::ByMemory(request) => self.by_memory.put_back(seq, request, names),
+            Asking::ByPackets(connection) => {
                 let at = self.outstanding.partition_point(|(other, _)| *other < seq);
-                self.outstanding.insert(at, (seq, net));
+                self.outstanding.insert(at, (seq, connection));
             }
         }
     }
@@ -225,9 +227,6 @@ impl Waiting {
     /// In a child of fork packets are the parent's business.
     pub fn forked(&mut self) {
         self.by_memory.forked();
-        for net in &mut self.arrived {
-            net.forked();
-        }
         if let Some(by_packets) = &mut self.by_packets {
             by_packets.forked();
         }
@@ -236,9 +235,9 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let left = self.outstanding.drain(..).map(|(_, net)| net);
+        let left = self.outstanding.drain(..).map(|(_, connection)| connection);
         left.chain(self.arrived.drain(..))
-            .for_each(|net| net.disconnect());
+            .for_each(|connection| connection.disconnect());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Authentication of chunks (RFC 4895): which chunks, and shared keys.
 
 use headwater_host::sys;
+use headwater_sctp::association::Association as Engine;
 use headwater_sctp::auth::Hmac;
 use headwater_sctp_stack::option::orders::Order;
 
@@ -111,9 +112,7 @@ impl Core {
             };
             match &assoc.body {
                 Body::ByPackets(by_packets) => {
-                    let _ = by_packets
-                        .association()
-                        .change(|a, _| a.deactivate_key(number));
+                    by_packets.change(|a, _| a.deactivate_key(number));
                 }
                 // Nothing is signed with it.
                 Body::ByMemory(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
@@ -155,10 +154,8 @@ impl Core {
     fn order_keys(&mut self, whom: &Whom, order: &Order) -> sys::Result<()> {
         self.tune(whom, |shared| keep(shared, order));
         for id in &whom.these {
-            if let Some(assoc) = self.assocs.get_mut(id)
-                && let Body::ByPackets(by_packets) = &mut assoc.body
-            {
-                by_packets.obey(order)?;
+            if let Some(assoc) = self.assocs.get_mut(id) {
+                assoc.body.obey(order)?;
             }
         }
         Ok(())
@@ -182,21 +179,17 @@ impl Core {
         } else {
             self.one_or_future(id)?
         };
-        let mut chunks = Vec::new();
-        if !peers {
-            chunks = self.shared(of).config.authenticated_chunks.clone();
-        }
-        if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
-            && let Body::ByPackets(by_packets) = &assoc.body
-        {
-            let told = by_packets.association().look(|a| {
-                a.auth().map(|auth| {
-                    let side = if peers { auth.theirs() } else { auth.ours() };
-                    side.chunks().to_vec()
-                })
-            });
-            chunks = told?.flatten().unwrap_or_default();
-        }
+        let side = |a: &Engine| {
+            let auth = a.auth()?;
+            let side = if peers { auth.theirs() } else { auth.ours() };
+            Some(side.chunks().to_vec())
+        };
+        let assoc = of.and_then(|id| self.assocs.get(&id));
+        let chunks = match assoc.and_then(|assoc| assoc.body.look(side)) {
+            Some(agreed) => agreed.unwrap_or_default(),
+            None if peers => Vec::new(),
+            None => self.shared(of).config.authenticated_chunks.clone(),
+        };
         let head = sctp_authchunks {
             gauth_number_of_chunks: chunks.len() as u32,
             ..asked

@@ -189,11 +189,6 @@ impl Core {
 
 /// Messages that were given up before any of them was sent, and after. In memory there is nothing to wait for, and none is.
 fn abandoned(body: &Body, stream: Option<u16>, policy: Option<Policy>) -> GivenUp {
-    let Body::ByPackets(by_packets) = body else {
-        return GivenUp::default();
-    };
-    let told = by_packets
-        .association()
-        .look(|a| a.sender().abandoned(stream, policy));
-    told.ok().flatten().unwrap_or_default()
+    let told = body.look(|a| a.sender().abandoned(stream, policy));
+    told.unwrap_or_default()
 }

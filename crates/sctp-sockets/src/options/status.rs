@@ -115,13 +115,7 @@ impl Core {
 
 /// What is counted of packets.
 fn count(body: &Body, told: &mut sctp_assoc_stats) {
-    let Body::ByPackets(by_packets) = body else {
-        return;
-    };
-    let counted = by_packets
-        .association()
-        .look(|a| (a.stats(), a.sender().counts()));
-    let Ok(Some((stats, sent))) = counted else {
+    let Some((stats, sent)) = body.look(|a| (a.stats(), a.sender().counts())) else {
         return;
     };
     told.sas_ipackets = stats.packets_in;

@@ -1,5 +1,7 @@
 //! What options ask of an association's engine, and what it says of itself.
 
+use core::time::Duration;
+
 use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{self, Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
@@ -8,6 +10,9 @@ use headwater_sctp::reset::Ask;
 
 use crate::option::orders::Order;
 use crate::option::status::{By, Path, State, Status};
+
+/// The stack has chosen a shorter delay than this where the peer is on this host.
+const ON_HOST: Duration = Duration::from_millis(1);
 
 /// What may change while an association goes on.
 pub fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
@@ -18,14 +23,24 @@ pub fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
     config.potentially_failed = wanted.potentially_failed;
     config.heartbeats = wanted.heartbeats;
     config.heartbeat_interval = wanted.heartbeat_interval;
-    config.sack_delay = wanted.sack_delay;
+    config.sack_delay = match config.sack_delay {
+        delay if delay <= ON_HOST => delay.min(wanted.sack_delay),
+        _ => wanted.sack_delay,
+    };
     config.sack_every = wanted.sack_every;
     config.nagle = wanted.nagle;
     config.max_burst = wanted.max_burst;
     config.autoclose = wanted.autoclose;
+    config.scheduler = wanted.scheduler;
+    config.partial_delivery_point = wanted.partial_delivery_point;
+    config.joins = wanted.joins;
+    config.interleaved_delivery = wanted.interleaved_delivery;
+    config.most_fragment = wanted.most_fragment;
+    config.allowed = wanted.allowed;
+    config.init_timeout = wanted.init_timeout;
 }
 
-pub fn obey(a: &mut Engine, order: &Order) -> Result<(), i32> {
+pub fn follow(a: &mut Engine, order: &Order) -> Result<(), i32> {
     let known = |done: bool| done.then_some(()).ok_or(libc::EINVAL);
     match order {
         Order::Primary(host) => known(a.set_primary(*host)),

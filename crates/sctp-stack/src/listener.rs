@@ -1,21 +1,21 @@
-//! A port that peers can call, of whose associations each is a [`Net`] once it is accepted.
+//! A port that peers can call, of whose associations each is a [`Connection`] once it is accepted.
 
 use headwater_host::sys;
 use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
-use super::{Net, Phase};
-use crate::Port;
-use crate::addresses::Addresses;
-use crate::option::chosen::Chosen;
+use super::Port;
+use super::addresses::Addresses;
+use super::connection::Connection;
+use super::option::chosen::Chosen;
 
 /// Associations that wait in the stack, beside those that the user may be told of.
 const BACKLOG: usize = 16;
 
 /// A port that peers can call.
 pub struct Listener {
-    pub(super) port: Port,
+    pub port: Port,
     at: Addresses,
     descriptor: i32,
     /// This process is a child of the one that has the port.
@@ -42,12 +42,12 @@ impl Listener {
     }
 
     /// EMFILE, ENFILE, ENOMEM: there is no descriptor for the next.
-    pub fn accept(&mut self) -> sys::Result<Option<Net>> {
+    pub fn accept(&mut self) -> sys::Result<Option<Connection>> {
         if self.foreign {
             return Ok(None);
         }
         match self.port.accept_with_descriptor() {
-            Ok(association) => Ok(Net::new(association, &self.at, Phase::Open).ok()),
+            Ok(association) => Ok(Connection::arrived(association, &self.at).ok()),
             Err(libc::EAGAIN | libc::EBADF) => Ok(None),
             Err(errno) => Err(errno),
         }
@@ -71,7 +71,7 @@ impl Listener {
     }
 }
 
-pub(super) fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
+pub fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
     let port = Port::bind(&at.hosts, at.port, &chosen.association);
     let port = port.map_err(|e| match e {
         libc::EADDRINUSE => Refusal::new(TADDRBUSY),
