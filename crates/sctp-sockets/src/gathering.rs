@@ -419,12 +419,7 @@ fn note(
         if !assoc.options.events.has(kind) {
             continue;
         }
-        let notice = Notice {
-            assoc: assoc.id,
-            peer: assoc.peer,
-            bytes,
-            taken: 0,
-        };
+        let notice = assoc.notice(bytes);
         if ends && assoc.body.readable() || !assoc.late.is_empty() {
             assoc.late.push_back(notice);
         } else {

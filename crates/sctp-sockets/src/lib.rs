@@ -173,6 +173,17 @@ pub enum State {
     Over,
 }
 
+impl Assoc {
+    fn notice(&self, bytes: Vec<u8>) -> Notice {
+        Notice {
+            assoc: self.id,
+            peer: self.peer,
+            bytes,
+            taken: 0,
+        }
+    }
+}
+
 /// An encoded notification.
 pub struct Notice {
     pub assoc: AssocT,

@@ -16,9 +16,9 @@ use super::body::Body;
 use super::by_memory::{ByMemory, first};
 use super::by_packets::ByPackets;
 use super::choice::is_any;
-use super::listener::{Listener, bind};
 use super::option::orders::Order;
 use super::option::status::Status;
+use super::requests::bind;
 use super::values::Settings;
 use super::{Association, Down, Event as Told, Outgoing, Port, Received, Via, Want, errno};
 
@@ -67,7 +67,7 @@ impl Connection {
         to: &Addresses,
         from: &Addresses,
         settings: &Settings,
-        listener: Option<&Listener>,
+        listener: Option<&Port>,
     ) -> Outcome<Connection> {
         let chosen = &settings.chosen;
         let via = chosen.encap.map_or(Via::Auto, Via::Udp);
@@ -76,7 +76,7 @@ impl Connection {
                 .map_err(Refusal::system)
         };
         let association = match listener {
-            Some(listener) => connect(&listener.port)?,
+            Some(port) => connect(port)?,
             None => connect(&bind(from, chosen)?)?,
         };
         let port = association.local_port();

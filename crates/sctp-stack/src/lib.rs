@@ -6,7 +6,7 @@
 //!   link                udp (RFC 6951), raw                        registry   who has which port on this host
 //!   body                an association, whatever carries it: by_memory, between processes of this host, or by_packets
 //!   provider            /dev/sctp_t, for XTI and TPI; connection, its view of a body
-//!   listener, requests, values, option, addresses, names      its parts
+//!   requests, values, option, addresses, names      its parts
 //!   sink                what associations have to tell a socket above    left   what a thread holds that may leave a wait by siglongjmp(3)
 //!   on_host             what associations within the host share       guarded, signal, clock, here, environment
 //! ```
@@ -32,7 +32,6 @@ pub mod by_memory;
 pub mod by_packets;
 pub mod choice;
 mod connection;
-mod listener;
 pub mod names;
 pub mod option;
 pub mod provider;

@@ -478,7 +478,8 @@ impl Sctp {
         if let Some(connection) = &mut self.connection {
             connection.tune(&self.settings);
         } else if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
-            by_packets.configure(&self.settings.chosen);
+            let chosen = &self.settings.chosen;
+            by_packets.offer(&chosen.association, chosen.cookie_life);
         }
     }
 

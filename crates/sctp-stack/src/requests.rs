@@ -8,15 +8,17 @@ use headwater_providers::loopback::request::Request;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
+use headwater_tpi::error::{TADDRBUSY, TBADSEQ, TNOADDR};
 
 use super::addresses::Addresses;
 use super::by_memory::greeting::asked;
 use super::choice;
 use super::connection::Connection;
-use super::listener::Listener;
 use super::option::chosen::Chosen;
+use super::port::Port;
 
+/// Associations that wait in the stack, beside those that the user may be told of.
+const BACKLOG: usize = 16;
 /// Numbers of those that came by packets begin here; the others' are lower.
 const BY_PACKETS: i32 = 1 << 30;
 
@@ -43,7 +45,8 @@ pub struct Accepted {
 
 pub struct Waiting {
     by_memory: Listening,
-    by_packets: Option<Listener>,
+    by_packets: Option<Port>,
+    at: Addresses,
     qlen: usize,
     /// By packets: told to the user, who has not answered; of those, gone since.
     outstanding: Vec<(i32, Box<Connection>)>,
@@ -70,22 +73,22 @@ impl Waiting {
         let rules = choice::rules();
         let mut by_packets = None;
         if rules.any(choice::Link::allows_packets) {
-            by_packets = match Listener::open(at, qlen, chosen) {
-                Ok(listener) => Some(listener),
+            by_packets = match listen(at, qlen, chosen) {
+                Ok(port) => Some(port),
                 Err(busy @ Refusal { tli: TADDRBUSY, .. }) => return Err(busy),
                 // Without a network this host is all there is.
                 Err(_) if rules.any(choice::Link::allows_shm) => None,
                 Err(refusal) => return Err(refusal),
             };
         }
-        if let Some(by_packets) = &by_packets {
-            by_memory
-                .watch_too(by_packets.descriptor())
-                .map_err(Refusal::system)?;
+        if let Some(port) = &by_packets {
+            let watched = port.descriptor().and_then(|fd| by_memory.watch_too(fd));
+            watched.map_err(Refusal::system)?;
         }
         Ok(Waiting {
             by_memory,
             by_packets,
+            at: at.clone(),
             qlen: qlen as usize,
             outstanding: Vec::new(),
             lost: VecDeque::new(),
@@ -103,7 +106,7 @@ impl Waiting {
         self.qlen
     }
 
-    pub fn by_packets(&self) -> Option<&Listener> {
+    pub fn by_packets(&self) -> Option<&Port> {
         self.by_packets.as_ref()
     }
 
@@ -132,10 +135,14 @@ impl Waiting {
 
     fn gather(&mut self) {
         self.lacking = None;
-        while let Some(by_packets) = &mut self.by_packets {
-            match by_packets.accept() {
-                Ok(Some(connection)) => self.arrived.push_back(Box::new(connection)),
-                Ok(None) => break,
+        while let Some(port) = &self.by_packets {
+            match port.accept_with_descriptor() {
+                Ok(association) => {
+                    let arrived = Connection::arrived(association, &self.at).ok();
+                    self.arrived.extend(arrived.map(Box::new));
+                }
+                // In a child of fork packets are the parent's business.
+                Err(libc::EAGAIN | libc::EBADF) => break,
                 Err(errno) => {
                     self.lacking = Some(errno);
                     break;
@@ -224,12 +231,8 @@ impl Waiting {
         self.by_memory.forking();
     }
 
-    /// In a child of fork packets are the parent's business.
     pub fn forked(&mut self) {
         self.by_memory.forked();
-        if let Some(by_packets) = &mut self.by_packets {
-            by_packets.forked();
-        }
     }
 }
 
@@ -239,6 +242,26 @@ impl Drop for Waiting {
         left.chain(self.arrived.drain(..))
             .for_each(|connection| connection.disconnect());
     }
+}
+
+/// TADDRBUSY, TNOADDR; TSYSERR where there is no network for us.
+fn listen(at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Port> {
+    let mut port = bind(at, chosen)?;
+    port.listen(qlen as usize + BACKLOG)
+        .and_then(|()| port.descriptor())
+        .map_err(Refusal::system)?;
+    Ok(port)
+}
+
+pub fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
+    let port = Port::bind(&at.hosts, at.port, &chosen.association);
+    let port = port.map_err(|e| match e {
+        libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+        libc::EADDRNOTAVAIL => Refusal::new(TNOADDR),
+        errno => Refusal::system(errno),
+    })?;
+    let _ = port.configure(|config| config.cookie_lifetime = chosen.cookie_life);
+    Ok(port)
 }
 
 fn request(seq: i32, from: Vec<u8>) -> Arrived {

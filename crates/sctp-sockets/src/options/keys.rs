@@ -7,7 +7,7 @@ use headwater_sctp_stack::option::orders::Order;
 
 use super::whom::Whom;
 use super::*;
-use crate::{AssocT, Body, Notice, notice};
+use crate::{AssocT, Body, notice};
 
 /// Chunk types that nobody authenticates: INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH (RFC 4895 3.2).
 const NEVER: [u8; 4] = [1, 2, 14, 15];
@@ -116,12 +116,8 @@ impl Core {
                 }
                 // Nothing is signed with it.
                 Body::ByMemory(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
-                    self.notices.push_back(Notice {
-                        assoc: *id,
-                        peer: assoc.peer,
-                        bytes: notice::authentication(SCTP_AUTH_FREE_KEY, number, *id),
-                        taken: 0,
-                    });
+                    let told = notice::authentication(SCTP_AUTH_FREE_KEY, number, *id);
+                    self.notices.push_back(assoc.notice(told));
                 }
                 Body::ByMemory(_) => {}
             }
@@ -209,18 +205,8 @@ fn has_key(shared: &Shared, number: u16) -> bool {
 }
 
 fn keep(shared: &mut Shared, order: &Order) {
-    let config = &mut shared.config;
-    match order {
-        Order::SetKey { number, secret } => {
-            config.shared_keys.retain(|(known, _)| known != number);
-            config.shared_keys.push((*number, secret.clone()));
-            shared.deactivated.retain(|known| known != number);
-        }
-        Order::ActivateKey(number) => config.active_key = *number,
-        Order::RemoveKey(number) => {
-            config.shared_keys.retain(|(known, _)| known != number);
-            shared.deactivated.retain(|known| known != number);
-        }
-        _ => {}
+    order.keep_key(&mut shared.config);
+    if let Order::SetKey { number, .. } | Order::RemoveKey(number) = order {
+        shared.deactivated.retain(|known| known != number);
     }
 }

@@ -9,6 +9,7 @@ use headwater_ipnet::Address;
 use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::{Label, Link, from_hex, to_hex};
 use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending};
+use headwater_sctp::association::State;
 use headwater_sctp::recv;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
@@ -17,7 +18,7 @@ use libc::iovec;
 use super::ByMemory;
 use super::greeting::Greeting;
 use crate::option::orders::Order;
-use crate::option::status::{State, Status};
+use crate::option::status::Status;
 
 impl ByMemory {
     pub fn link(&self) -> Option<&Link> {

@@ -6,7 +6,6 @@ use super::ByMemory;
 use super::greeting::{Greeting, allowed, allows, hosts_behind, list, note};
 use crate::choice::plain;
 use crate::option::orders::Order;
-use headwater_host::sync::{Ordering, fence};
 use headwater_providers::loopback::link::Link;
 use headwater_providers::provider::{self, Arrived};
 use headwater_sctp::event::{Down, Event, Outcome, PathChange};
@@ -160,10 +159,7 @@ impl ByMemory {
             link.hush_peer();
             self.hushed = true;
         }
-        // In this order: what it holds is in the ring before it is held no more.
-        let holds = link.peer_holds();
-        fence(Ordering::SeqCst);
-        if !holds && self.head.incoming().is_empty() && self.inbox.is_empty() {
+        if self.is_answered() && self.inbox.is_empty() {
             self.end(Down::Shutdown, 0);
         }
     }

@@ -3,13 +3,13 @@
 use core::time::Duration;
 
 use headwater_sctp::asconf::Change;
-use headwater_sctp::association::{self, Association as Engine, ChangeRefused};
+use headwater_sctp::association::{Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::path::PathState;
 use headwater_sctp::reset::Ask;
 
 use crate::option::orders::Order;
-use crate::option::status::{By, Path, State, Status};
+use crate::option::status::{By, Path, Status};
 
 /// The stack has chosen a shorter delay than this where the peer is on this host.
 const ON_HOST: Duration = Duration::from_millis(1);
@@ -107,16 +107,7 @@ pub fn read_status(a: &Engine) -> Status {
     }
     let outstanding = sender.outstanding();
     Status {
-        state: match a.state() {
-            association::State::Closed => State::Closed,
-            association::State::CookieWait => State::CookieWait,
-            association::State::CookieEchoed => State::CookieEchoed,
-            association::State::Established => State::Established,
-            association::State::ShutdownPending => State::ShutdownPending,
-            association::State::ShutdownSent => State::ShutdownSent,
-            association::State::ShutdownReceived => State::ShutdownReceived,
-            association::State::ShutdownAckSent => State::ShutdownAckSent,
-        },
+        state: a.state(),
         by: if by_udp { By::Udp } else { By::Raw },
         ostreams: sender.streams().into(),
         istreams: receiver.streams().into(),

@@ -77,8 +77,7 @@ impl Outgoing {
 /// struct t_sctp_rcvinfo.
 pub fn rcvinfo(came: &Received) -> Vec<u8> {
     let (stream, ssn) = (came.stream.into(), came.ssn.0.into());
-    let words: [u32; 5] = [stream, ssn, came.ppid, came.tsn.0, came.unordered as u32];
-    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    status::words(&[stream, ssn, came.ppid, came.tsn.0, came.unordered as u32])
 }
 
 /// As T_OPTDATA_IND has it.
