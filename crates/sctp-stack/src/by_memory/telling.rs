@@ -303,7 +303,8 @@ impl ByMemory {
                     self.became(&Order::ResetIncoming(streams), Outcome::Done);
                 }
                 note::RESET_YOURS => {
-                    if self.tell(note::RESET, &data).is_ok() {
+                    let told = self.tell(note::RESET, &data);
+                    if told.is_ok() {
                         self.became(&Order::ResetOutgoing(streams), Outcome::Done);
                     }
                 }
