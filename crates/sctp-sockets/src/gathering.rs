@@ -12,19 +12,18 @@ use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::Arrived;
 use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp_stack::addresses::Addresses;
+use headwater_sctp_stack::by_memory::ByMemory;
+use headwater_sctp_stack::by_packets::ByPackets;
 use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::errno;
 use headwater_sctp_stack::sink::Sink;
 use headwater_sctp_stack::stack;
 
 use super::abi;
-use super::body::Body;
-use super::by_memory::ByMemory;
-use super::by_packets::ByPackets;
 use super::face::count;
 use super::notice::{self, About};
 use super::options::{AssocOptions, Options};
-use super::{Assoc, AssocT, Core, FIRST, Notice, State, Style};
+use super::{Assoc, AssocT, Body, Core, FIRST, Notice, State, Style};
 
 /// Numbers are unique in a process, as they are in Linux's: an association that is peeled off keeps its own.
 static NEXT: AtomicI32 = AtomicI32::new(FIRST);
@@ -190,11 +189,9 @@ impl Core {
     /// What it takes was there before the request was told of. Apart from its caller, since it needs more stack than all else there.
     #[inline(never)]
     fn accept_near(&mut self, request: Request) {
-        let own = self.options.greeting();
         let bound = self.local.as_ref().map_or(&[][..], |local| &local.hosts);
-        let buffer = self.options.config.send_buffer;
         // Whoever does not keep to the rules is refused.
-        if let Ok(by_memory) = ByMemory::accept(request, own, bound, buffer) {
+        if let Ok(by_memory) = ByMemory::accept(request, &self.options.config, Some(bound)) {
             self.take_up(Body::ByMemory(Box::new(by_memory)));
         }
     }
@@ -205,7 +202,8 @@ impl Core {
             let Ok(association) = port.accept() else {
                 return;
             };
-            let by_packets = ByPackets::new(association, true, &self.sink);
+            let mut by_packets = ByPackets::new(association, true);
+            by_packets.attach(&self.sink);
             self.take_up(Body::ByPackets(Box::new(by_packets)));
             self.settle_backlog();
         }
@@ -421,12 +419,7 @@ fn note(
         if !assoc.options.events.has(kind) {
             continue;
         }
-        let notice = Notice {
-            assoc: assoc.id,
-            peer: assoc.peer,
-            bytes,
-            taken: 0,
-        };
+        let notice = assoc.notice(bytes);
         if ends && assoc.body.readable() || !assoc.late.is_empty() {
             assoc.late.push_back(notice);
         } else {

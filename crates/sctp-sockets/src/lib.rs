@@ -6,7 +6,6 @@
 //!   sending     sendmsg and its kind                        receiving   recvmsg: messages and notifications, in their order
 //!   gathering   what has happened: new associations, events, ends                  naming     addresses, given and told
 //!   options     setsockopt, getsockopt                      waiting     for what a blocking call waits for
-//!   by_memory, by_packets    an association by shared memory; one whose packets the stack sends
 //!   abi, control, notice    Linux's structs: options, control messages, notifications
 //! ```
 //!
@@ -31,9 +30,6 @@ use headwater_sctp_stack::sink::Sink;
 use self::options::{AssocOptions, Options};
 
 pub mod abi;
-mod body;
-mod by_memory;
-mod by_packets;
 pub mod control;
 pub mod face;
 mod notice;
@@ -48,7 +44,7 @@ mod receiving;
 mod sending;
 mod waiting;
 
-pub use body::Body;
+pub use headwater_sctp_stack::body::Body;
 pub use receiving::{Peeked, Receiving};
 pub use sending::Sending;
 pub use waiting::Source;
@@ -175,6 +171,17 @@ pub enum State {
     Calling,
     Up,
     Over,
+}
+
+impl Assoc {
+    fn notice(&self, bytes: Vec<u8>) -> Notice {
+        Notice {
+            assoc: self.id,
+            peer: self.peer,
+            bytes,
+            taken: 0,
+        }
+    }
 }
 
 /// An encoded notification.

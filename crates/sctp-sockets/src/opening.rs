@@ -10,6 +10,8 @@ use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_sctp::event::Down;
 use headwater_sctp_stack::addresses::Addresses;
+use headwater_sctp_stack::by_memory::ByMemory;
+use headwater_sctp_stack::by_packets::ByPackets;
 use headwater_sctp_stack::choice::{self, plain};
 use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::guarded::Guarded;
@@ -21,14 +23,11 @@ use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
 use super::abi;
-use super::body::Body;
-use super::by_memory::ByMemory;
-use super::by_packets::ByPackets;
 use super::face;
 use super::gathering::setup_error;
 use super::options::Options;
 use super::waiting::For;
-use super::{AssocT, Core, Socket, State, Style};
+use super::{AssocT, Body, Core, Socket, State, Style};
 
 /// Requests that are not asked of the kernel all at once.
 pub(super) const MOST_REQUESTS: u32 = 128;
@@ -477,14 +476,13 @@ impl Core {
         let link = choice::link_to(to.hosts[0]);
         let from = self.place();
         if link.allows_shm() && !self.needs_packets() {
-            let (greeting, buffer) = (self.options.greeting(), self.options.config.send_buffer);
-            if let Some(by_memory) = ByMemory::call(&to, &from, &greeting, buffer)? {
-                let state = if by_memory.is_up() {
-                    State::Up
-                } else {
-                    State::Calling
-                };
-                return Ok(self.add(Body::ByMemory(Box::new(by_memory)), state));
+            let called = ByMemory::call(&to, &from, &self.options.config, Some(&from.hosts));
+            if let Some(by_memory) = called.map_err(refused)? {
+                if !by_memory.is_up() {
+                    // The backlog is full.
+                    return Err(libc::ECONNREFUSED);
+                }
+                return Ok(self.add(Body::ByMemory(Box::new(by_memory)), State::Up));
             }
         }
         if !link.allows_packets() {
@@ -531,7 +529,8 @@ impl Core {
         let via = self.options.encap.map_or(Via::Auto, Via::Udp);
         let port = self.port.as_ref().ok_or(libc::EADDRINUSE)?;
         let association = port.connect(&to.hosts, to.port, &self.options.config, via)?;
-        let by_packets = ByPackets::new(association, false, &self.sink);
+        let mut by_packets = ByPackets::new(association, false);
+        by_packets.attach(&self.sink);
         Ok(self.add(Body::ByPackets(Box::new(by_packets)), State::Calling))
     }
 

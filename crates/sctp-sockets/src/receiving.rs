@@ -9,10 +9,10 @@ use headwater_sctp_stack::clock::until;
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 
-use super::body::Body;
+use super::Body;
 use super::control::{self, Came, Next};
 use super::waiting::For;
-use super::{AssocT, Core, Notice, Socket, State, Style, abi, notice};
+use super::{AssocT, Core, Socket, State, Style, abi, notice};
 
 /// What a call receives into; then what it got.
 pub struct Receiving<'a> {
@@ -185,12 +185,8 @@ impl Core {
         if let Some(assoc) = self.assocs.get(&id)
             && assoc.options.events.has(abi::SCTP_PARTIAL_DELIVERY_EVENT)
         {
-            self.notices.push_front(Notice {
-                assoc: id,
-                peer: assoc.peer,
-                bytes: notice::partial_delivery_aborted(id, received.stream, received.ssn.0),
-                taken: 0,
-            });
+            let told = notice::partial_delivery_aborted(id, received.stream, received.ssn.0);
+            self.notices.push_front(assoc.notice(told));
         }
     }
 

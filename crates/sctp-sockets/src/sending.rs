@@ -12,8 +12,8 @@ use headwater_sctp_stack::errno;
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 
+use super::Body;
 use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
-use super::body::Body;
 use super::control::{self, SendInfo};
 use super::gathering::setup_error;
 use super::waiting::For;

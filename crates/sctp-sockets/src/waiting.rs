@@ -18,7 +18,7 @@ use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
 use self::asleep::AtRings;
-use super::body::Body;
+use super::Body;
 use super::options::Options;
 use super::{AssocT, Core, Socket, State, Style, remote};
 

@@ -1,88 +1,104 @@
-//! The two things that an association can be, behind one set of verbs.
+//! What an association of a socket stands on, behind one set of verbs.
 
-use headwater_ipnet::Address;
-use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending, Waiter};
-use headwater_streams::head::Head;
+use core::net::IpAddr;
+
+use crate::option::orders::Order;
+use crate::option::status::Status;
+use headwater_host::sys;
+use headwater_sctp::Time;
+use headwater_sctp::association::Association as Engine;
+use headwater_sctp::config::AssocConfig;
+use headwater_sctp::event::Event;
+use headwater_sctp::recv::Received;
+use headwater_sctp::send::Outgoing;
 use libc::iovec;
 
-use super::net::Net;
-use super::option::chosen::Chosen;
-use super::option::message::{Incoming, Outgoing};
-use super::option::orders::Order;
-use super::option::status::Status;
-use super::shm::Shm;
+use super::by_memory::ByMemory;
+use super::by_packets::ByPackets;
 
+/// Dropping it lets the association go: what was sent is still delivered.
 pub enum Body {
-    /// With another process of this host.
-    Shm(Box<Shm>),
-    /// By packets.
-    Net(Box<Net>),
+    /// Shared memory.
+    ByMemory(Box<ByMemory>),
+    /// Packets.
+    ByPackets(Box<ByPackets>),
 }
 
 /// Says the same of both.
 macro_rules! either {
     ($body:expr, $inner:ident => $does:expr) => {
         match $body {
-            Body::Shm($inner) => $does,
-            Body::Net($inner) => $does,
+            Body::ByMemory($inner) => $does,
+            Body::ByPackets($inner) => $does,
         }
     };
 }
 
 impl Body {
-    pub fn descriptor(&self) -> i32 {
-        match self {
-            Body::Shm(shm) => shm.link().shadow().unwrap_or(-1),
-            Body::Net(net) => net.descriptor(),
-        }
-    }
-
-    pub fn head(&self) -> Option<&'static Head> {
-        match self {
-            Body::Shm(shm) => Some(shm.link().head()),
-            Body::Net(_) => None,
-        }
-    }
-
-    pub fn waiter(&self) -> Waiter {
-        match self {
-            Body::Shm(shm) => Waiter::Head(shm.link().head()),
-            Body::Net(net) => Waiter::Poll(net.descriptor()),
-        }
-    }
-
-    pub fn local(&self) -> Address {
-        either!(self, b => b.local())
-    }
-
-    pub fn remote(&self) -> Address {
-        either!(self, b => b.remote())
-    }
-
-    #[inline]
+    /// The next event, in their order, but never of mere readiness. After `Event::Down` there is none.
     pub fn event(&mut self) -> Option<Event> {
         either!(self, b => b.event())
     }
 
-    pub fn take(&mut self) -> Option<Arrived> {
-        either!(self, b => b.take())
+    /// Can a message, or a part of one, be received?
+    #[inline]
+    pub fn readable(&mut self) -> bool {
+        either!(self, b => b.readable())
     }
 
+    /// From the message in front, or from the rest of it. `None`: the end. EAGAIN: nothing; ECONNRESET, ETIMEDOUT ...
     #[inline]
-    pub fn send(&mut self, data: &[iovec], how: Sending, message: &Outgoing) -> Outcome<usize> {
-        either!(self, b => b.send(data, how, message))
-    }
-
-    #[inline]
-    pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
+    pub fn receive(&mut self, into: &[iovec]) -> sys::Result<Option<Received>> {
         either!(self, b => b.receive(into))
     }
 
-    pub fn last(&self) -> Incoming {
-        either!(self, b => b.last())
+    /// What [`receive`](Body::receive) would give, and as much of it as is there; nothing is taken.
+    pub fn peek(&mut self) -> Option<Received> {
+        either!(self, b => b.peek())
     }
 
-    pub fn streams(&self) -> u16 {
+    /// The last TSN before which nothing is missing.
+    pub fn cumtsn(&self) -> u32 {
+        either!(self, b => b.cumtsn())
+    }
+
+    /// Whole or not at all. EAGAIN: no room; EMSGSIZE: larger than the send buffer; EINVAL: no such stream; EPIPE, ECONNRESET,
+    /// ETIMEDOUT: it is over.
+    #[inline]
+    pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
+        either!(self, b => b.send(message, data, more))
+    }
+
+    /// As [`send`](Body::send), but in shared memory a message has room as long as the send buffer has: who reads the ring may be
+    /// the one who sends.
+    pub fn send_anyway(
+        &mut self,
+        message: &Outgoing,
+        data: &[iovec],
+        more: bool,
+    ) -> sys::Result<()> {
+        match self {
+            Body::ByMemory(by_memory) => by_memory.send_anyway(message, data, more),
+            Body::ByPackets(by_packets) => by_packets.send(message, data, more),
+        }
+    }
+
+    /// Is it worth trying to send?
+    pub fn has_room(&mut self) -> bool {
+        either!(self, b => b.has_room())
+    }
+
+    pub fn local(&self) -> (Vec<IpAddr>, u16) {
+        either!(self, b => b.local())
+    }
+
+    /// The primary address first.
+    pub fn peer(&self) -> (Vec<IpAddr>, u16) {
+        either!(self, b => b.peer())
+    }
+
+    /// Outgoing, incoming.
+    pub fn streams(&self) -> (u16, u16) {
         either!(self, b => b.streams())
     }
 
@@ -90,47 +106,64 @@ impl Body {
         either!(self, b => b.status())
     }
 
+    /// Bytes that can be received.
+    pub fn unread(&self) -> usize {
+        either!(self, b => b.unread())
+    }
+
+    /// Bytes that the peer has not acknowledged, or not read.
+    pub fn unsent(&self) -> usize {
+        either!(self, b => b.unsent())
+    }
+
     /// Errors: errno.
     pub fn obey(&mut self, order: &Order) -> Result<(), i32> {
-        match self {
-            Body::Shm(shm) => obey_in_memory(shm, order),
-            Body::Net(net) => net.obey(order),
-        }
+        either!(self, b => b.obey(order))
     }
 
     /// Parameters were changed.
-    pub fn tune(&mut self, chosen: &Chosen) {
-        if let Body::Net(net) = self {
-            net.tune(chosen);
+    pub fn tune(&mut self, config: &AssocConfig) {
+        either!(self, b => b.tune(config));
+    }
+
+    pub fn want_dry(&mut self, on: bool) {
+        either!(self, b => b.want_dry(on));
+    }
+
+    /// The association ends when both sides have everything.
+    pub fn shutdown(&mut self) {
+        either!(self, b => b.shutdown());
+    }
+
+    /// It ends at once; the peer is told the reason.
+    pub fn abort(&mut self, reason: &[u8]) {
+        either!(self, b => b.abort(reason));
+    }
+
+    pub fn flush(&mut self) {
+        either!(self, b => b.flush());
+    }
+
+    /// Looks at the engine's association; `None`: there is none.
+    pub fn look<T>(&self, at: impl FnOnce(&Engine) -> T) -> Option<T> {
+        match self {
+            Body::ByMemory(_) => None,
+            Body::ByPackets(by_packets) => by_packets.look(at),
         }
     }
 
-    pub fn release(&mut self) -> Outcome<()> {
-        either!(self, b => b.release())
+    /// Changes it.
+    pub fn change<T>(&self, what: impl FnOnce(&mut Engine, Time) -> T) -> Option<T> {
+        match self {
+            Body::ByMemory(_) => None,
+            Body::ByPackets(by_packets) => by_packets.change(what),
+        }
     }
 
-    pub fn disconnect(self) {
-        either!(self, b => b.disconnect());
+    /// All who sleep at the ring look again. The socket's own descriptor can't say that to several: the first that wakes takes it.
+    pub fn wake(&self) {
+        if let Body::ByMemory(by_memory) = self {
+            by_memory.head().notify();
+        }
     }
-
-    pub fn part(self) {
-        either!(self, b => b.part());
-    }
-
-    pub fn close(self) {
-        either!(self, b => b.close());
-    }
-}
-
-/// Where there are no packets, there are neither addresses nor keys: what is about them is done by doing nothing.
-fn obey_in_memory(shm: &mut Shm, order: &Order) -> Result<(), i32> {
-    let done = match order {
-        Order::ResetOutgoing(streams) => shm.reset_outgoing(streams),
-        Order::ResetIncoming(streams) => shm.reset_incoming(streams),
-        Order::ResetAssociation => shm.reset_association(),
-        Order::AddStreams { out, inbound } => shm.add_streams(*out, *inbound),
-        Order::StreamValue { stream, .. } if *stream >= shm.streams() => return Err(libc::EINVAL),
-        _ => Ok(()),
-    };
-    done.map_err(|refusal| refusal.unix)
 }

@@ -4,8 +4,9 @@
 //!   port, association   what Rust programs use                     stat       what `headwater stat sctp` asks for
 //!   stack               one per process: who takes packets, who waits; the ports that it serves, and when messages leave
 //!   link                udp (RFC 6951), raw                        registry   who has which port on this host
-//!   provider            /dev/sctp_t, for XTI and TPI: shm, between processes of this host, or net, an association by packets
-//!   body, requests, values, option, addresses, names      its parts
+//!   body                an association, whatever carries it: by_memory, between processes of this host, or by_packets
+//!   provider            /dev/sctp_t, for XTI and TPI; connection, its view of a body
+//!   requests, values, option, addresses, names      its parts
 //!   sink                what associations have to tell a socket above    left   what a thread holds that may leave a wait by siglongjmp(3)
 //!   on_host             what associations within the host share       guarded, signal, clock, here, environment
 //! ```
@@ -26,14 +27,15 @@ pub mod stack;
 pub mod stat;
 
 pub mod addresses;
-mod body;
+pub mod body;
+pub mod by_memory;
+pub mod by_packets;
 pub mod choice;
+mod connection;
 pub mod names;
-pub mod net;
 pub mod option;
 pub mod provider;
 mod requests;
-pub mod shm;
 mod values;
 
 pub use association::{Association, Want, errno};

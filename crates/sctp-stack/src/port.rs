@@ -266,6 +266,14 @@ impl Port {
         Ok(())
     }
 
+    /// Parameters of these, and how long a cookie is good.
+    pub fn offer(&self, association: &AssocConfig, cookie_life: Duration) {
+        let _ = self.configure(|config| {
+            config.association = association.clone();
+            config.cookie_lifetime = cookie_life;
+        });
+    }
+
     /// The program is about to wait for a descriptor of ours by poll(2) or the like: see [`Association::hand_over`].
     pub fn hand_over(&self) {
         self.stack().hand_over();

@@ -1,16 +1,16 @@
 //! /dev/sctp_t: associations as connections with orderly release. A message is a data unit, expedited data an unordered
 //! message, an orderly release a SHUTDOWN, a disconnection an ABORT.
 //!
-//! An association has one of two bodies: shared memory, where the peer is a process of this host with the library
-//! ([`shm`](super::shm)), or packets ([`net`](super::net)). A listener takes both.
+//! What an endpoint has is a [`Connection`], by shared memory, where the peer is a process of this host with the library, or by
+//! packets. A listener takes both.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
-use headwater_host::table::{Handle, NOT_KERNELS};
+use headwater_host::table::Handle;
+use headwater_providers::loopback::Owned;
 use headwater_providers::loopback::link::{from_hex, to_hex};
-use headwater_providers::loopback::{Owned, connection};
 use headwater_providers::options;
 use headwater_providers::provider::{
     Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
@@ -24,15 +24,13 @@ use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::addresses::{self, Addresses};
-use super::body::Body;
 use super::choice;
+use super::connection::{Connection, IN};
 use super::here;
 use super::names;
-use super::net::{IN, Net, OUT};
-use super::option::message::Outgoing;
+use super::option::message::{Outgoing, received_options};
 use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
-use super::shm::{Greeting, Shm};
 use super::values::Settings;
 
 mod negotiation;
@@ -48,7 +46,7 @@ pub struct Sctp {
     /// The port's names, which keep it from others of this host.
     names: Vec<Owned>,
     waiting: Option<Waiting>,
-    pub body: Option<Body>,
+    connection: Option<Connection>,
     /// There was none to connect to: errno.
     failed: Option<i32>,
     pub settings: Settings,
@@ -66,26 +64,15 @@ impl Sctp {
             any_port: false,
             names: Vec::new(),
             waiting: None,
-            body: None,
+            connection: None,
             failed: None,
             settings: Settings::default(),
         }
     }
 
     #[inline]
-    fn body(&mut self) -> Outcome<&mut Body> {
-        self.body.as_mut().ok_or(Refusal::new(TOUTSTATE))
-    }
-
-    fn greeting(&self) -> Greeting {
-        let chosen = &self.settings.chosen.association;
-        Greeting {
-            out: chosen.outbound,
-            inbound: chosen.inbound,
-            adaptation: chosen.adaptation.unwrap_or(0),
-            called: Ipv4Addr::UNSPECIFIED.into(),
-            port: 0,
-        }
+    fn connection(&mut self) -> Outcome<&mut Connection> {
+        self.connection.as_mut().ok_or(Refusal::new(TOUTSTATE))
     }
 
     /// Takes the port, here and (if it is to be heard in) the network.
@@ -115,30 +102,30 @@ impl Sctp {
     }
 
     /// Gives the association up: `how` ends it.
-    fn leave(&mut self, how: impl FnOnce(Body)) {
+    fn leave(&mut self, how: impl FnOnce(Connection)) {
         self.failed = None;
-        if let Some(body) = self.body.take() {
-            how(body);
+        if let Some(connection) = self.connection.take() {
+            how(connection);
         }
     }
 
     /// Calls by packets.
     fn call_far(&mut self, to: &Addresses, mut from: Addresses) -> Outcome<()> {
         let listener = self.waiting.as_ref().and_then(Waiting::by_packets);
-        let mut called = Net::call(to, &from, &self.settings, listener);
+        let mut called = Connection::call(to, &from, &self.settings, listener);
         if let Err(Refusal { tli: TADDRBUSY, .. }) = called
             && self.any_port
         {
             // Another user, or a process without shared memory, has the port that we had chosen.
             from.port = 0;
-            called = Net::call(to, &from, &self.settings, None);
+            called = Connection::call(to, &from, &self.settings, None);
         }
         match called {
-            Ok(net) => {
+            Ok(connection) => {
                 if let Some(bound) = &mut self.bound {
-                    bound.port = net.local().port();
+                    bound.port = connection.local().port();
                 }
-                self.body = Some(Body::Net(Box::new(net)));
+                self.connection = Some(connection);
                 Ok(())
             }
             Err(Refusal { unix, .. }) if unix != 0 => {
@@ -155,12 +142,12 @@ impl Sctp {
 
     #[inline(always)]
     fn send_message(&mut self, data: &[iovec], how: Sending, message: Outgoing) -> Outcome<usize> {
-        self.body()?.send(data, how, &message)
+        self.connection()?.send(data, how, &message)
     }
 
     pub fn restore(v6: bool, fd: i32, saved: &str) -> Option<Sctp> {
         let fields: Vec<&str> = saved.splitn(4, '/').collect();
-        let [bound, names, qlen, body] = fields[..] else {
+        let [bound, names, qlen, connection] = fields[..] else {
             return None;
         };
         let mut sctp = Sctp::new(v6);
@@ -170,13 +157,13 @@ impl Sctp {
             let name = handed::take(name.parse().ok()?, is.parse().ok()?, Sort::Local)?;
             sctp.names.push(Owned::of_hidden(name));
         }
-        if !body.is_empty() {
-            sctp.body = Some(Body::Shm(Box::new(Shm::restore(fd, body)?)));
+        if !connection.is_empty() {
+            sctp.connection = Some(Connection::restore(fd, connection)?);
         }
         let qlen: u32 = qlen.parse().ok()?;
         if let Some(at) = sctp.bound.as_ref().filter(|_| qlen > 0) {
             let chosen = &sctp.settings.chosen;
-            let waiting = match &sctp.body {
+            let waiting = match &sctp.connection {
                 Some(_) => Waiting::new(at, qlen, &sctp.names, chosen),
                 None => Waiting::restore(Owned::copy_of(fd).ok()?, at, qlen, chosen),
             };
@@ -203,13 +190,14 @@ impl Provider for Sctp {
     }
 
     fn descriptor(&self) -> i32 {
-        let body = self.body.as_ref().map(Body::descriptor).filter(|&d| d >= 0);
+        let connection = self.connection.as_ref().map(|c| c.descriptor());
         let waiting = self.waiting.as_ref().map(Waiting::descriptor);
-        body.or(waiting).unwrap_or(-1)
+        let connection = connection.filter(|&d| d >= 0);
+        connection.or(waiting).unwrap_or(-1)
     }
 
     fn inner(&self) -> Option<Handle> {
-        Some(self.body.as_ref()?.head()?.handle())
+        Some(self.connection.as_ref()?.head()?.handle())
     }
 
     fn bind(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
@@ -236,14 +224,14 @@ impl Provider for Sctp {
     }
 
     fn local(&self) -> Option<Vec<u8>> {
-        match &self.body {
-            Some(body) => Some(body.local().to_vec()),
+        match &self.connection {
+            Some(connection) => Some(connection.local().to_vec()),
             None => self.bound.as_ref().map(Addresses::to_bytes),
         }
     }
 
     fn remote(&self) -> Option<Vec<u8>> {
-        self.body.as_ref().map(|body| body.remote().to_vec())
+        Some(self.connection.as_ref()?.remote().to_vec())
     }
 
     fn connect(&mut self, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<()> {
@@ -262,9 +250,9 @@ impl Provider for Sctp {
         let from = from.unwrap_or_else(|| Addresses::any(self.v6, 0));
         let link = choice::link_to(to.hosts[0]);
         if link.allows_shm()
-            && let Some(shm) = Shm::call(&to, &from, self.greeting())?
+            && let Some(called) = Connection::call_by_memory(&to, &from, &self.settings)?
         {
-            self.body = Some(Body::Shm(Box::new(shm)));
+            self.connection = Some(called);
         } else if link.allows_packets() {
             self.call_far(&to, from)?;
         } else {
@@ -309,15 +297,15 @@ impl Provider for Sctp {
         {
             return Err((refusal, request));
         }
-        self.body = Some(match request.asking {
-            Asking::Shm(request) => match Shm::accept(request, self.greeting()) {
-                Ok(shm) => Body::Shm(Box::new(shm)),
+        self.connection = Some(match request.asking {
+            Asking::ByMemory(request) => match Connection::accept(request, &self.settings) {
+                Ok(accepted) => accepted,
                 // What it came with is used up.
                 Err(refusal) => return Err((refusal, Box::new(()))),
             },
-            Asking::Net(mut net) => {
-                net.adopted(&self.settings);
-                Body::Net(net)
+            Asking::ByPackets(mut arrived) => {
+                arrived.adopted(&self.settings);
+                *arrived
             }
         });
         Ok(())
@@ -330,22 +318,22 @@ impl Provider for Sctp {
     }
 
     fn disconnect(&mut self, _data: &[u8]) -> Outcome<()> {
-        self.leave(Body::disconnect);
+        self.leave(Connection::disconnect);
         Ok(())
     }
 
     fn release(&mut self) -> Outcome<()> {
-        self.body()?.release()
+        self.connection()?.release()
     }
 
     fn connection_over(&mut self) {
-        self.leave(Body::part);
+        self.leave(Connection::part);
     }
 
     #[inline]
     fn peek(&mut self) -> Option<Event> {
-        if let Some(body) = &mut self.body {
-            return body.event();
+        if let Some(connection) = &mut self.connection {
+            return connection.event();
         }
         if self.failed.is_some() {
             return Some(Event::Disconnect);
@@ -359,8 +347,8 @@ impl Provider for Sctp {
     }
 
     fn take(&mut self) -> Option<Arrived> {
-        if let Some(body) = &mut self.body {
-            return body.take();
+        if let Some(connection) = &mut self.connection {
+            return connection.take();
         }
         if let Some(reason) = self.failed.take() {
             return Some(Arrived::Disconnected {
@@ -386,8 +374,8 @@ impl Provider for Sctp {
 
     #[inline]
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
-        match &mut self.body {
-            Some(body) => body.receive(into),
+        match &mut self.connection {
+            Some(connection) => connection.receive(into),
             None => Err(Refusal::new(if self.peek().is_some() {
                 TLOOK
             } else {
@@ -397,8 +385,8 @@ impl Provider for Sctp {
     }
 
     fn received_options(&mut self) -> Vec<u8> {
-        match &self.body {
-            Some(body) if self.settings.chosen.tells => body.last().to_options(),
+        match &self.connection {
+            Some(c) if self.settings.chosen.tells => received_options(&c.last),
             _ => Vec::new(),
         }
     }
@@ -409,29 +397,21 @@ impl Provider for Sctp {
     }
 
     fn waiter(&self) -> Waiter {
-        match &self.body {
-            Some(body) => body.waiter(),
+        match &self.connection {
+            Some(connection) => connection.waiter(),
             None => Waiter::Poll(self.descriptor()),
         }
     }
 
     fn sleep(&mut self, want: u32) -> Option<Sleep> {
-        match &self.body {
-            Some(Body::Net(net)) => Some(net.sleep(want)),
-            _ => None,
-        }
+        self.connection.as_ref()?.sleep(want)
     }
 
     fn ready(&mut self, want: u32) -> u32 {
-        let known = match (&mut self.body, &self.waiting) {
-            (Some(Body::Net(net)), _) => return net.ready(want),
-            // Looked at with care: an attempt may have to be made again.
-            (Some(Body::Shm(shm)), _) => {
-                shm.is_answered() || !shm.link().is_open() && shm.event().is_some()
-            }
-            (None, Some(waiting)) => waiting.has_news(),
-            (None, None) => false,
-        };
+        if let Some(connection) = &mut self.connection {
+            return connection.ready(want);
+        }
+        let known = self.waiting.as_ref().is_some_and(Waiting::has_news);
         if known || self.failed.is_some() {
             want & IN
         } else {
@@ -440,39 +420,26 @@ impl Provider for Sctp {
     }
 
     fn kernel_wants(&self, want: u32) -> u32 {
-        match &self.body {
-            // The descriptor becomes readable for whatever happens.
-            Some(Body::Net(net)) => {
-                net.is_waited_for(want);
-                want & !OUT | IN
-            }
-            Some(Body::Shm(shm)) if shm.link().is_quiet() => NOT_KERNELS,
-            Some(Body::Shm(_)) => want,
-            None => {
-                if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
-                    by_packets.hand_over();
-                }
-                want
-            }
+        if let Some(connection) = &self.connection {
+            return connection.kernel_wants(want);
         }
+        if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
+            by_packets.hand_over();
+        }
+        want
     }
 
     fn kernel_means(&self, events: u32) -> u32 {
-        let Some(body) = &self.body else {
+        match &self.connection {
+            Some(connection) => connection.kernel_means(events),
             // A descriptor that says nothing could be written to.
-            return events & IN;
-        };
-        let shm = match body {
-            Body::Shm(shm) => shm,
-            Body::Net(net) => return net.means(events),
-        };
-        connection::means(shm.link(), events)
+            None => events & IN,
+        }
     }
 
     fn save(&mut self) -> Option<String> {
-        let body = match &self.body {
-            Some(Body::Shm(shm)) => shm.save()?,
-            Some(Body::Net(_)) => return None,
+        let connection = match &self.connection {
+            Some(connection) => connection.save()?,
             None => String::new(),
         };
         let bound = self.bound.as_ref().map_or(Vec::new(), Addresses::to_bytes);
@@ -483,7 +450,7 @@ impl Provider for Sctp {
         let names: Vec<String> = names.collect();
         let qlen = self.waiting.as_ref().map_or(0, Waiting::qlen);
         let (bound, names) = (to_hex(&bound), names.join(","));
-        Some(format!("{bound}/{names}/{qlen}/{body}"))
+        Some(format!("{bound}/{names}/{qlen}/{connection}"))
     }
 
     fn forking(&mut self) {
@@ -496,13 +463,10 @@ impl Provider for Sctp {
         if let Some(waiting) = &mut self.waiting {
             waiting.forked();
         }
-        if let Some(Body::Net(net)) = &mut self.body {
-            net.forked();
-        }
     }
 
     fn close(&mut self) {
-        self.leave(Body::close);
+        self.leave(Connection::close);
         self.waiting = None;
         self.names.clear();
     }
@@ -511,18 +475,18 @@ impl Provider for Sctp {
 impl Sctp {
     /// Parameters were changed: for the association, or for those to come.
     pub fn tell_parameters(&mut self) {
-        let chosen = &self.settings.chosen;
-        if let Some(body) = &mut self.body {
-            body.tune(chosen);
+        if let Some(connection) = &mut self.connection {
+            connection.tune(&self.settings);
         } else if let Some(by_packets) = self.waiting.as_ref().and_then(Waiting::by_packets) {
-            by_packets.configure(chosen);
+            let chosen = &self.settings.chosen;
+            by_packets.offer(&chosen.association, chosen.cookie_life);
         }
     }
 
     /// Errors: errno.
     pub fn obey(&mut self, order: Order) -> Result<(), i32> {
-        if let Some(body) = &mut self.body {
-            return body.obey(&order);
+        if let Some(connection) = &mut self.connection {
+            return connection.obey(&order);
         }
         if let Order::AddAddress(host) = order {
             return self.add_address(host);

@@ -8,28 +8,31 @@ use headwater_providers::loopback::request::Request;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
+use headwater_tpi::error::{TADDRBUSY, TBADSEQ, TNOADDR};
 
 use super::addresses::Addresses;
+use super::by_memory::greeting::asked;
 use super::choice;
-use super::net::{Listener, Net};
+use super::connection::Connection;
 use super::option::chosen::Chosen;
-use super::shm::Asked;
+use super::port::Port;
 
+/// Associations that wait in the stack, beside those that the user may be told of.
+const BACKLOG: usize = 16;
 /// Numbers of those that came by packets begin here; the others' are lower.
 const BY_PACKETS: i32 = 1 << 30;
 
 /// A peer that waits for an answer. Dropped, it is refused.
 pub enum Asking {
-    Shm(Request),
-    Net(Box<Net>),
+    ByMemory(Request),
+    ByPackets(Box<Connection>),
 }
 
 impl Asking {
     pub fn refuse(self) {
         match self {
-            Asking::Shm(request) => drop(request),
-            Asking::Net(net) => net.disconnect(),
+            Asking::ByMemory(request) => drop(request),
+            Asking::ByPackets(connection) => connection.disconnect(),
         }
     }
 }
@@ -42,12 +45,13 @@ pub struct Accepted {
 
 pub struct Waiting {
     by_memory: Listening,
-    by_packets: Option<Listener>,
+    by_packets: Option<Port>,
+    at: Addresses,
     qlen: usize,
     /// By packets: told to the user, who has not answered; of those, gone since.
-    outstanding: Vec<(i32, Box<Net>)>,
+    outstanding: Vec<(i32, Box<Connection>)>,
     lost: VecDeque<Arrived>,
-    arrived: VecDeque<Box<Net>>,
+    arrived: VecDeque<Box<Connection>>,
     /// Why another that has come by packets could not be taken: EMFILE, ENFILE, ENOMEM.
     lacking: Option<sys::Errno>,
     next: i32,
@@ -69,22 +73,22 @@ impl Waiting {
         let rules = choice::rules();
         let mut by_packets = None;
         if rules.any(choice::Link::allows_packets) {
-            by_packets = match Listener::open(at, qlen, chosen) {
-                Ok(listener) => Some(listener),
+            by_packets = match listen(at, qlen, chosen) {
+                Ok(port) => Some(port),
                 Err(busy @ Refusal { tli: TADDRBUSY, .. }) => return Err(busy),
                 // Without a network this host is all there is.
                 Err(_) if rules.any(choice::Link::allows_shm) => None,
                 Err(refusal) => return Err(refusal),
             };
         }
-        if let Some(by_packets) = &by_packets {
-            by_memory
-                .watch_too(by_packets.descriptor())
-                .map_err(Refusal::system)?;
+        if let Some(port) = &by_packets {
+            let watched = port.descriptor().and_then(|fd| by_memory.watch_too(fd));
+            watched.map_err(Refusal::system)?;
         }
         Ok(Waiting {
             by_memory,
             by_packets,
+            at: at.clone(),
             qlen: qlen as usize,
             outstanding: Vec::new(),
             lost: VecDeque::new(),
@@ -102,7 +106,7 @@ impl Waiting {
         self.qlen
     }
 
-    pub fn by_packets(&self) -> Option<&Listener> {
+    pub fn by_packets(&self) -> Option<&Port> {
         self.by_packets.as_ref()
     }
 
@@ -131,21 +135,26 @@ impl Waiting {
 
     fn gather(&mut self) {
         self.lacking = None;
-        while let Some(by_packets) = &mut self.by_packets {
-            match by_packets.accept() {
-                Ok(Some(net)) => self.arrived.push_back(Box::new(net)),
-                Ok(None) => break,
+        while let Some(port) = &self.by_packets {
+            match port.accept_with_descriptor() {
+                Ok(association) => {
+                    let arrived = Connection::arrived(association, &self.at).ok();
+                    self.arrived.extend(arrived.map(Box::new));
+                }
+                // In a child of fork packets are the parent's business.
+                Err(libc::EAGAIN | libc::EBADF) => break,
                 Err(errno) => {
                     self.lacking = Some(errno);
                     break;
                 }
             }
         }
-        self.arrived.retain_mut(|net| !net.is_withdrawn());
+        self.arrived
+            .retain_mut(|connection| !connection.is_withdrawn());
         let Some(at) = self
             .outstanding
             .iter_mut()
-            .position(|(_, net)| net.is_withdrawn())
+            .position(|(_, connection)| connection.is_withdrawn())
         else {
             return;
         };
@@ -167,8 +176,8 @@ impl Waiting {
             match self.by_memory.take(names)? {
                 Arrived::Request {
                     seq, from, opts, ..
-                } => match Asked::of(&from, &opts) {
-                    Some(asked) => return Some(request(seq, asked.from.to_vec())),
+                } => match asked(&from, &opts) {
+                    Some((from, _)) => return Some(request(seq, from.to_vec())),
                     // Nobody who keeps to the rules.
                     None => drop(self.by_memory.take_out(seq, names)),
                 },
@@ -178,30 +187,30 @@ impl Waiting {
     }
 
     fn tell(&mut self) -> Option<Arrived> {
-        let net = self.arrived.pop_front()?;
+        let connection = self.arrived.pop_front()?;
         let seq = self.next;
         self.next = self.next.checked_add(1).unwrap_or(BY_PACKETS);
-        let from = net.remote().to_vec();
-        self.outstanding.push((seq, net));
+        let from = connection.remote().to_vec();
+        self.outstanding.push((seq, connection));
         Some(request(seq, from))
     }
 
     /// TBADSEQ.
     pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Asking> {
         if seq < BY_PACKETS {
-            return self.by_memory.take_out(seq, names).map(Asking::Shm);
+            return self.by_memory.take_out(seq, names).map(Asking::ByMemory);
         }
         let at = self.outstanding.iter().position(|(known, _)| *known == seq);
         let at = at.ok_or(Refusal::new(TBADSEQ))?;
-        Ok(Asking::Net(self.outstanding.remove(at).1))
+        Ok(Asking::ByPackets(self.outstanding.remove(at).1))
     }
 
     pub fn put_back(&mut self, seq: i32, asking: Asking, names: &[Owned]) {
         match asking {
-            Asking::Shm(request) => self.by_memory.put_back(seq, request, names),
-            Asking::Net(net) => {
+            Asking::ByMemory(request) => self.by_memory.put_back(seq, request, names),
+            Asking::ByPackets(connection) => {
                 let at = self.outstanding.partition_point(|(other, _)| *other < seq);
-                self.outstanding.insert(at, (seq, net));
+                self.outstanding.insert(at, (seq, connection));
             }
         }
     }
@@ -222,24 +231,37 @@ impl Waiting {
         self.by_memory.forking();
     }
 
-    /// In a child of fork packets are the parent's business.
     pub fn forked(&mut self) {
         self.by_memory.forked();
-        for net in &mut self.arrived {
-            net.forked();
-        }
-        if let Some(by_packets) = &mut self.by_packets {
-            by_packets.forked();
-        }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let left = self.outstanding.drain(..).map(|(_, net)| net);
+        let left = self.outstanding.drain(..).map(|(_, connection)| connection);
         left.chain(self.arrived.drain(..))
-            .for_each(|net| net.disconnect());
+            .for_each(|connection| connection.disconnect());
     }
+}
+
+/// TADDRBUSY, TNOADDR; TSYSERR where there is no network for us.
+fn listen(at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Port> {
+    let mut port = bind(at, chosen)?;
+    port.listen(qlen as usize + BACKLOG)
+        .and_then(|()| port.descriptor())
+        .map_err(Refusal::system)?;
+    Ok(port)
+}
+
+pub fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
+    let port = Port::bind(&at.hosts, at.port, &chosen.association);
+    let port = port.map_err(|e| match e {
+        libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+        libc::EADDRNOTAVAIL => Refusal::new(TNOADDR),
+        errno => Refusal::system(errno),
+    })?;
+    let _ = port.configure(|config| config.cookie_lifetime = chosen.cookie_life);
+    Ok(port)
 }
 
 fn request(seq: i32, from: Vec<u8>) -> Arrived {

@@ -26,15 +26,9 @@ pub struct Settings {
 impl Settings {
     /// What can be done to an association that is not there yet. ENOTCONN.
     pub fn keep(&mut self, order: Order) -> Result<(), i32> {
-        let chosen = &mut self.chosen.association;
         match order {
-            Order::SetKey { number, secret } => {
-                chosen.shared_keys.retain(|(known, _)| *known != number);
-                chosen.shared_keys.push((number, secret));
-            }
-            Order::ActivateKey(number) => chosen.active_key = number,
-            Order::RemoveKey(number) => chosen.shared_keys.retain(|(known, _)| *known != number),
             Order::StreamValue { .. } => self.kept.push(order),
+            order if order.keep_key(&mut self.chosen.association) => {}
             _ => return Err(libc::ENOTCONN),
         }
         self.touched = true;

@@ -53,8 +53,9 @@ pub struct AssocId {
 pub(crate) const MOST_EVENTS: usize = 256;
 
 /// RFC 9260 section 4.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
+    #[default]
     Closed,
     CookieWait,
     CookieEchoed,

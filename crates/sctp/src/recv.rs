@@ -92,7 +92,7 @@ pub enum DataError {
 pub struct Violation(pub &'static str);
 
 /// A message, or the part of it that was read. `tsn` is its first fragment's, the same in all parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Received {
     pub len: usize,
     /// Of the message.

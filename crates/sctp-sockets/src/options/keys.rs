@@ -1,12 +1,13 @@
 //! Authentication of chunks (RFC 4895): which chunks, and shared keys.
 
 use headwater_host::sys;
+use headwater_sctp::association::Association as Engine;
 use headwater_sctp::auth::Hmac;
 use headwater_sctp_stack::option::orders::Order;
 
 use super::whom::Whom;
 use super::*;
-use crate::{AssocT, Body, Notice, notice};
+use crate::{AssocT, Body, notice};
 
 /// Chunk types that nobody authenticates: INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH (RFC 4895 3.2).
 const NEVER: [u8; 4] = [1, 2, 14, 15];
@@ -111,18 +112,12 @@ impl Core {
             };
             match &assoc.body {
                 Body::ByPackets(by_packets) => {
-                    let _ = by_packets
-                        .association()
-                        .change(|a, _| a.deactivate_key(number));
+                    by_packets.change(|a, _| a.deactivate_key(number));
                 }
                 // Nothing is signed with it.
                 Body::ByMemory(_) if assoc.options.events.has(SCTP_AUTHENTICATION_EVENT) => {
-                    self.notices.push_back(Notice {
-                        assoc: *id,
-                        peer: assoc.peer,
-                        bytes: notice::authentication(SCTP_AUTH_FREE_KEY, number, *id),
-                        taken: 0,
-                    });
+                    let told = notice::authentication(SCTP_AUTH_FREE_KEY, number, *id);
+                    self.notices.push_back(assoc.notice(told));
                 }
                 Body::ByMemory(_) => {}
             }
@@ -155,10 +150,8 @@ impl Core {
     fn order_keys(&mut self, whom: &Whom, order: &Order) -> sys::Result<()> {
         self.tune(whom, |shared| keep(shared, order));
         for id in &whom.these {
-            if let Some(assoc) = self.assocs.get_mut(id)
-                && let Body::ByPackets(by_packets) = &mut assoc.body
-            {
-                by_packets.obey(order)?;
+            if let Some(assoc) = self.assocs.get_mut(id) {
+                assoc.body.obey(order)?;
             }
         }
         Ok(())
@@ -182,21 +175,17 @@ impl Core {
         } else {
             self.one_or_future(id)?
         };
-        let mut chunks = Vec::new();
-        if !peers {
-            chunks = self.shared(of).config.authenticated_chunks.clone();
-        }
-        if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
-            && let Body::ByPackets(by_packets) = &assoc.body
-        {
-            let told = by_packets.association().look(|a| {
-                a.auth().map(|auth| {
-                    let side = if peers { auth.theirs() } else { auth.ours() };
-                    side.chunks().to_vec()
-                })
-            });
-            chunks = told?.flatten().unwrap_or_default();
-        }
+        let side = |a: &Engine| {
+            let auth = a.auth()?;
+            let side = if peers { auth.theirs() } else { auth.ours() };
+            Some(side.chunks().to_vec())
+        };
+        let assoc = of.and_then(|id| self.assocs.get(&id));
+        let chunks = match assoc.and_then(|assoc| assoc.body.look(side)) {
+            Some(agreed) => agreed.unwrap_or_default(),
+            None if peers => Vec::new(),
+            None => self.shared(of).config.authenticated_chunks.clone(),
+        };
         let head = sctp_authchunks {
             gauth_number_of_chunks: chunks.len() as u32,
             ..asked
@@ -216,18 +205,8 @@ fn has_key(shared: &Shared, number: u16) -> bool {
 }
 
 fn keep(shared: &mut Shared, order: &Order) {
-    let config = &mut shared.config;
-    match order {
-        Order::SetKey { number, secret } => {
-            config.shared_keys.retain(|(known, _)| known != number);
-            config.shared_keys.push((*number, secret.clone()));
-            shared.deactivated.retain(|known| known != number);
-        }
-        Order::ActivateKey(number) => config.active_key = *number,
-        Order::RemoveKey(number) => {
-            config.shared_keys.retain(|(known, _)| known != number);
-            shared.deactivated.retain(|known| known != number);
-        }
-        _ => {}
+    order.keep_key(&mut shared.config);
+    if let Order::SetKey { number, .. } | Order::RemoveKey(number) = order {
+        shared.deactivated.retain(|known| known != number);
     }
 }

@@ -6,7 +6,7 @@ use headwater_sctp::send::{GivenUp, Policy};
 use super::whom::Whom;
 use super::*;
 use crate::control::{self, SendInfo};
-use crate::{AssocT, Body, Notice, State, notice};
+use crate::{AssocT, Body, State, notice};
 
 /// Flags that a default may have.
 const DEFAULT_FLAGS: u16 = SCTP_UNORDERED | SCTP_ADDR_OVER | SCTP_ABORT | SCTP_EOF;
@@ -147,12 +147,8 @@ impl Core {
             };
             assoc.body.want_dry(now);
             if now && assoc.state == State::Up && assoc.body.unsent() == 0 {
-                self.notices.push_back(Notice {
-                    assoc: *id,
-                    peer: assoc.peer,
-                    bytes: notice::sender_dry(*id),
-                    taken: 0,
-                });
+                let dry = assoc.notice(notice::sender_dry(*id));
+                self.notices.push_back(dry);
             }
         }
     }
@@ -189,11 +185,6 @@ impl Core {
 
 /// Messages that were given up before any of them was sent, and after. In memory there is nothing to wait for, and none is.
 fn abandoned(body: &Body, stream: Option<u16>, policy: Option<Policy>) -> GivenUp {
-    let Body::ByPackets(by_packets) = body else {
-        return GivenUp::default();
-    };
-    let told = by_packets
-        .association()
-        .look(|a| a.sender().abandoned(stream, policy));
-    told.ok().flatten().unwrap_or_default()
+    let told = body.look(|a| a.sender().abandoned(stream, policy));
+    told.unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use headwater_sctp::features::Features;
 use super::values::HEADERS;
 use super::whom::Whom;
 use super::*;
-use crate::{AssocT, Body};
+use crate::AssocT;
 
 /// What Linux takes for SCTP_MAXSEG: a packet of 512 bytes with IP's header, and the longest chunk.
 const LEAST_PACKET: u32 = 512;
@@ -198,9 +198,8 @@ impl Core {
         let Some(assoc) = self.assocs.get(&id) else {
             return 0;
         };
-        if let Body::ByPackets(by_packets) = &assoc.body {
-            let told = by_packets.association().look(|a| a.fragmentation_point());
-            return told.ok().flatten().unwrap_or(0) as u32;
+        if let Some(told) = assoc.body.look(|a| a.fragmentation_point()) {
+            return told as u32;
         }
         let status = assoc.body.status();
         let primary = status.paths.first();
@@ -373,8 +372,7 @@ impl Core {
     /// What an association's ends have agreed on, or what is offered.
     pub(super) fn features(&self, of: Option<AssocT>) -> Features {
         if let Some(assoc) = of.and_then(|id| self.assocs.get(&id))
-            && let Body::ByPackets(by_packets) = &assoc.body
-            && let Ok(Some(features)) = by_packets.association().look(|a| a.features())
+            && let Some(features) = assoc.body.look(|a| a.features())
         {
             return features;
         }

@@ -4,7 +4,6 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp_stack::Association;
 use headwater_sctp_stack::choice::is_any;
 use headwater_sctp_stack::option::orders::Order;
 use headwater_sctp_stack::option::status::Path;
@@ -12,7 +11,7 @@ use headwater_sctp_stack::option::status::Path;
 use super::parameters::MOST_SACK_DELAY;
 use super::whom::Whom;
 use super::*;
-use crate::{AssocT, Body};
+use crate::{Assoc, AssocT, Body};
 
 /// struct sctp_paddrparams before it had a flow label.
 const OLD_PARAMETERS: usize = 152;
@@ -177,31 +176,22 @@ impl Core {
     }
 
     fn demand_heartbeats(&self, ways: &Ways) -> sys::Result<()> {
-        let (association, hosts) = self.packets(ways).ok_or(libc::EINVAL)?;
-        if let Some(association) = association {
-            let _ = association.change(|a, _| {
-                for host in hosts {
-                    a.request_heartbeat(host);
-                }
-            });
-        }
+        let (assoc, hosts) = self.meant_paths(ways).ok_or(libc::EINVAL)?;
+        assoc.body.change(|a, _| {
+            for host in hosts {
+                a.request_heartbeat(host);
+            }
+        });
         Ok(())
     }
 
     /// Lets packets have the size that was set, or find their own.
     fn settle_mtu(&self, ways: &Ways) {
-        let Some((Some(association), hosts)) = self.packets(ways) else {
-            return;
-        };
-        let of = ways
-            .one
-            .map(|(id, _)| id)
-            .or(ways.whom.these.first().copied());
-        let Some(assoc) = of.and_then(|id| self.assocs.get(&id)) else {
+        let Some((assoc, hosts)) = self.meant_paths(ways) else {
             return;
         };
         let most = assoc.options.config.most_mtu;
-        let _ = association.change(|a, now| {
+        assoc.body.change(|a, now| {
             for host in hosts {
                 let values = assoc.options.path_to(host);
                 a.set_path(now, host, |path| {
@@ -216,18 +206,13 @@ impl Core {
         });
     }
 
-    /// The association that is meant, if it has packets, and which addresses. `None`: those to come are meant.
-    fn packets(&self, ways: &Ways) -> Option<(Option<&Association>, Vec<IpAddr>)> {
+    /// The association that is meant, and which addresses. `None`: those to come are meant.
+    fn meant_paths(&self, ways: &Ways) -> Option<(&Assoc, Vec<IpAddr>)> {
         let one = ways.one.map(|(id, _)| id);
         let id = one.or(ways.whom.these.first().copied())?;
-        let body = &self.assocs.get(&id)?.body;
-        let hosts = ways
-            .one
-            .map_or_else(|| body.peer().0, |(_, host)| vec![host]);
-        match body {
-            Body::ByPackets(by_packets) => Some((Some(by_packets.association()), hosts)),
-            Body::ByMemory(_) => Some((None, hosts)),
-        }
+        let assoc = self.assocs.get(&id)?;
+        let one = ways.one.map(|(_, host)| vec![host]);
+        Some((assoc, one.unwrap_or_else(|| assoc.body.peer().0)))
     }
 
     /// EINVAL (of version 2): the primary would change before it is potentially failed; ENOENT: no such path.
@@ -273,10 +258,10 @@ impl Core {
 
     /// Lets an association's packets go to that port from now on.
     fn encapsulate(&self, ways: &Ways, port: u16) {
-        let Some((Some(association), hosts)) = self.packets(ways) else {
+        let Some((assoc, hosts)) = self.meant_paths(ways) else {
             return;
         };
-        let _ = association.change(|a, now| {
+        assoc.body.change(|a, now| {
             for host in hosts {
                 a.set_path(now, host, |path| path.encap = Some(port));
             }
@@ -396,10 +381,7 @@ fn adjust(path: &mut PathValues, asked: &sctp_paddrparams) {
 
 /// A path's own values, where there are packets.
 fn apply(body: &mut Body, host: IpAddr, values: &PathValues) {
-    let Body::ByPackets(by_packets) = body else {
-        return;
-    };
-    let _ = by_packets.association().change(|a, now| {
+    body.change(|a, now| {
         a.set_path(now, host, |path| {
             path.heartbeats = values.heartbeats;
             path.heartbeat_interval = Some(Duration::from_millis(values.interval.into()));

@@ -1,7 +1,7 @@
 //! What is told of associations and their paths.
 
 use headwater_host::sys;
-use headwater_sctp_stack::option::status::{Path, State as Stage, Status};
+use headwater_sctp_stack::option::status::{Path, Status};
 
 use super::parameters::EXPOSE_OFF;
 use super::*;
@@ -20,7 +20,7 @@ impl Core {
         let primary = status.paths.iter().find(|path| path.primary);
         to.tell(&sctp_status {
             sstat_assoc_id: id,
-            sstat_state: number(status.state),
+            sstat_state: status.state as i32 + SCTP_CLOSED,
             sstat_rwnd: status.peer_window,
             sstat_unackdata: chunks(status.unsent.saturating_add(status.unacked)),
             sstat_penddata: chunks(status.unread),
@@ -115,13 +115,7 @@ impl Core {
 
 /// What is counted of packets.
 fn count(body: &Body, told: &mut sctp_assoc_stats) {
-    let Body::ByPackets(by_packets) = body else {
-        return;
-    };
-    let counted = by_packets
-        .association()
-        .look(|a| (a.stats(), a.sender().counts()));
-    let Ok(Some((stats, sent))) = counted else {
+    let Some((stats, sent)) = body.look(|a| (a.stats(), a.sender().counts())) else {
         return;
     };
     told.sas_ipackets = stats.packets_in;
@@ -137,19 +131,6 @@ fn count(body: &Body, told: &mut sctp_assoc_stats) {
     told.sas_ouodchunks = sent.unordered;
     told.sas_ictrlchunks = stats.control_in;
     told.sas_octrlchunks = stats.control_out;
-}
-
-fn number(state: Stage) -> i32 {
-    match state {
-        Stage::Closed => SCTP_CLOSED,
-        Stage::CookieWait => SCTP_COOKIE_WAIT,
-        Stage::CookieEchoed => SCTP_COOKIE_ECHOED,
-        Stage::Established => SCTP_ESTABLISHED,
-        Stage::ShutdownPending => SCTP_SHUTDOWN_PENDING,
-        Stage::ShutdownSent => SCTP_SHUTDOWN_SENT,
-        Stage::ShutdownReceived => SCTP_SHUTDOWN_RECEIVED,
-        Stage::ShutdownAckSent => SCTP_SHUTDOWN_ACK_SENT,
-    }
 }
 
 /// About how many chunks so many bytes are; none only if there is nothing.

@@ -1,6 +1,6 @@
 //! What the options of a socket and of its associations are.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -10,7 +10,6 @@ use headwater_sctp::reset::Allowed;
 use headwater_sctp::rto::RtoLimits;
 use headwater_sctp_stack::environment;
 use headwater_sctp_stack::option::orders::Order;
-use headwater_sctp_stack::shm::Greeting;
 
 use crate::Style;
 use crate::abi::*;
@@ -265,17 +264,6 @@ impl Options {
         match self.maxseg as usize {
             0 => fits,
             most => most.min(fits),
-        }
-    }
-
-    /// What the ends of an association by memory tell each other.
-    pub fn greeting(&self) -> Greeting {
-        Greeting {
-            out: self.config.outbound,
-            inbound: self.config.inbound,
-            adaptation: self.config.adaptation.unwrap_or(0),
-            called: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            port: 0,
         }
     }
 }

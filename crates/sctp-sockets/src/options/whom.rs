@@ -124,14 +124,9 @@ impl Core {
 
     /// What peers' associations are to get.
     pub(super) fn tell_port(&self) {
-        let Some(port) = &self.port else {
-            return;
-        };
-        let (association, life) = (self.options.config.clone(), self.options.cookie_life);
-        let _ = port.configure(|config| {
-            config.association = association;
-            config.cookie_lifetime = life;
-        });
+        if let Some(port) = &self.port {
+            port.offer(&self.options.config, self.options.cookie_life);
+        }
     }
 
     /// A number that each association has.

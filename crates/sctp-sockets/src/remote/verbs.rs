@@ -7,7 +7,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::{hidden, signal, sys};
-use libc::iovec;
+use headwater_providers::loopback::buffers;
 
 use super::link::{Answer, Link};
 use super::wire::{Reader, Verb, Writer};
@@ -157,14 +157,13 @@ impl Remote {
                 .word(what.flags as u32)
                 .bytes(what.to)
                 .bytes(what.control);
-            // SAFETY: the caller's parts are readable.
-            let answer = self.ask(unsafe { request.parts(what.data) })?;
+            let answer = self.ask(request.parts(what.data))?;
             Ok(answer.values().long()? as usize)
         })
     }
 
     pub fn receive(&self, socket: &Socket, what: &mut Receiving<'_>) -> sys::Result<usize> {
-        let room = what.into.iter().map(|part| part.iov_len).sum::<usize>();
+        let room = buffers::len(what.into);
         let answer = self.waiting(socket, IN, libc::SO_RCVTIMEO, what.flags, || {
             let request = self
                 .asking(Verb::Receive)
@@ -178,8 +177,7 @@ impl Remote {
         what.out_flags = values.word()? as i32;
         what.from.extend_from_slice(values.bytes()?);
         what.control.extend_from_slice(values.bytes()?);
-        // SAFETY: the caller's parts are writable.
-        unsafe { scatter(values.bytes()?, what.into) };
+        buffers::scatter(what.into, values.bytes()?);
         Ok(told)
     }
 
@@ -410,17 +408,4 @@ fn nap(ns: u64) -> sys::Result<()> {
 fn int(value: &[u8]) -> i32 {
     let bytes = value.get(..4).and_then(|bytes| bytes.try_into().ok());
     i32::from_ne_bytes(bytes.unwrap_or_default())
-}
-
-/// # Safety
-/// The parts are writable.
-unsafe fn scatter(mut bytes: &[u8], parts: &[iovec]) {
-    for part in parts {
-        let len = part.iov_len.min(bytes.len());
-        if len > 0 {
-            // SAFETY: a part is writable for its length, as the caller says, which `len` is at most.
-            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base.cast(), len) };
-        }
-        bytes = &bytes[len..];
-    }
 }

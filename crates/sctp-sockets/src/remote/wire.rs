@@ -8,6 +8,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use headwater_channel::pass::{self, Wanted};
 use headwater_host::{hidden, sys, table};
+use headwater_providers::loopback::buffers;
 use libc::iovec;
 
 /// No frame is longer.
@@ -15,10 +16,23 @@ pub const MOST: usize = 256 << 20;
 /// Length and word.
 pub const HEADER: usize = 8;
 
-/// What is asked for, of a socket unless said otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Verb {
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $verb:ident $(= $number:literal)?,)*) => {
+        /// What is asked for, of a socket unless said otherwise.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Verb {
+            $($(#[$doc])* $verb $(= $number)?,)*
+        }
+
+        impl Verb {
+            pub fn of(word: u32) -> Option<Verb> {
+                [$(Verb::$verb),*].get((word as usize).checked_sub(1)?).copied()
+            }
+        }
+    };
+}
+
+verbs! {
     Bind = 1,
     Connect,
     Listen,
@@ -40,31 +54,6 @@ pub enum Verb {
     Close,
     /// Of no socket: a child of the caller will have all that the caller has; its presence comes along.
     Fork,
-}
-
-impl Verb {
-    pub fn of(word: u32) -> Option<Verb> {
-        const ALL: [Verb; 17] = [
-            Verb::Bind,
-            Verb::Connect,
-            Verb::Listen,
-            Verb::Accept,
-            Verb::Shutdown,
-            Verb::Send,
-            Verb::Receive,
-            Verb::SetOption,
-            Verb::GetOption,
-            Verb::LocalName,
-            Verb::PeerName,
-            Verb::Unread,
-            Verb::Unsent,
-            Verb::Ready,
-            Verb::Bell,
-            Verb::Close,
-            Verb::Fork,
-        ];
-        ALL.get((word as usize).checked_sub(1)?).copied()
-    }
 }
 
 /// A frame that is being written.
@@ -109,16 +98,10 @@ impl Writer {
         self
     }
 
-    /// # Safety
-    /// The parts are readable.
-    pub unsafe fn parts(self, parts: &[iovec]) -> Writer {
-        let all = parts.iter().map(|part| part.iov_len).sum::<usize>();
-        let mut writer = self.long(all as u64);
-        for part in parts.iter().filter(|part| part.iov_len > 0) {
-            // SAFETY: the caller says so of each part, and none without bytes comes here, whose pointer may be null.
-            let bytes =
-                unsafe { core::slice::from_raw_parts(part.iov_base as *const u8, part.iov_len) };
-            writer.0.extend_from_slice(bytes);
+    pub fn parts(self, parts: &[iovec]) -> Writer {
+        let mut writer = self.long(buffers::len(parts) as u64);
+        for part in parts {
+            writer.0.extend_from_slice(buffers::bytes(part));
         }
         writer
     }

@@ -42,34 +42,17 @@ impl Chosen {
             T_SCTP_MAXSEG => a.most_mtu as i64,
             T_SCTP_RECVOPT => self.tells as i64,
             T_SCTP_COOKIE_LIFE => ms(self.cookie_life),
-            T_SCTP_SACK_DELAY => ms(a.sack_delay),
-            T_SCTP_SACK_FREQ => a.sack_every.into(),
             T_SCTP_RTO_INITIAL => ms(a.rto.initial),
             T_SCTP_RTO_MIN => ms(a.rto.min),
             T_SCTP_RTO_MAX => ms(a.rto.max),
-            T_SCTP_ISTREAMS => a.inbound.into(),
-            T_SCTP_OSTREAMS => a.outbound.into(),
-            T_SCTP_HB => a.heartbeats as i64,
-            T_SCTP_HB_ITVL => ms(a.heartbeat_interval),
-            T_SCTP_PATH_MAX_RETRANS => a.path_retransmissions.into(),
-            T_SCTP_ASSOC_MAX_RETRANS => a.association_retransmissions.into(),
-            T_SCTP_MAX_INIT_RETRIES => a.init_retransmissions.into(),
-            T_SCTP_PF_RETRANS => a.potentially_failed.into(),
-            T_SCTP_MAX_BURST => a.max_burst.into(),
             T_SCTP_CKSUM_TYPE if a.zero_checksum.is_some() => ZERO,
             T_SCTP_CKSUM_TYPE => CRC32C,
-            T_SCTP_INTERLEAVE => a.interleave as i64,
             T_SCTP_SCHED => SCHEDULERS.iter().position(|&s| s == a.scheduler)? as i64,
-            T_SCTP_RECONFIG => a.reconfiguration as i64,
-            T_SCTP_ASCONF => a.address_reconfiguration as i64,
-            T_SCTP_AUTH => a.authentication as i64,
             T_SCTP_ALI => a.adaptation.unwrap_or(0).into(),
             T_SCTP_ENCAP_PORT => self.encap.unwrap_or(0).into(),
             T_SCTP_AUTOCLOSE => a.autoclose.map_or(0, |d| d.as_secs() as i64),
-            T_SCTP_PARTIAL => a.partial_reliability as i64,
-            T_SCTP_PD_POINT => a.partial_delivery_point as i64,
             T_SCTP_ECN => NO,
-            _ => return None,
+            name => return parameter(a, name),
         })
     }
 
@@ -85,8 +68,6 @@ impl Chosen {
             }
             T_SCTP_RECVOPT => self.tells = on,
             T_SCTP_COOKIE_LIFE => self.cookie_life = ms(n),
-            T_SCTP_SACK_DELAY => a.sack_delay = ms(n),
-            T_SCTP_SACK_FREQ => a.sack_every = n as u32,
             T_SCTP_RTO_INITIAL => a.rto.initial = ms(n).clamp(a.rto.min, a.rto.max),
             T_SCTP_RTO_MIN => {
                 a.rto.min = ms(n).min(a.rto.max);
@@ -96,28 +77,13 @@ impl Chosen {
                 a.rto.max = ms(n).max(a.rto.min);
                 a.rto.initial = a.rto.initial.min(a.rto.max);
             }
-            T_SCTP_ISTREAMS => a.inbound = n as u16,
-            T_SCTP_OSTREAMS => a.outbound = n as u16,
-            T_SCTP_HB => a.heartbeats = on,
-            T_SCTP_HB_ITVL => a.heartbeat_interval = ms(n),
-            T_SCTP_PATH_MAX_RETRANS => a.path_retransmissions = n as u32,
-            T_SCTP_ASSOC_MAX_RETRANS => a.association_retransmissions = n as u32,
-            T_SCTP_MAX_INIT_RETRIES => a.init_retransmissions = n as u32,
-            T_SCTP_PF_RETRANS => a.potentially_failed = n as u32,
-            T_SCTP_MAX_BURST => a.max_burst = n as u32,
             // SCTP over DTLS is the one method that has a number (RFC 9653 8.2); between ends that agree it will do for others.
             T_SCTP_CKSUM_TYPE => a.zero_checksum = (n == ZERO).then_some(1),
-            T_SCTP_INTERLEAVE => a.interleave = on,
             T_SCTP_SCHED => a.scheduler = SCHEDULERS[n as usize % SCHEDULERS.len()],
-            T_SCTP_RECONFIG => a.reconfiguration = on,
-            T_SCTP_ASCONF => a.address_reconfiguration = on,
-            T_SCTP_AUTH => a.authentication = on,
             T_SCTP_ALI => a.adaptation = (n != 0).then_some(n as u32),
             T_SCTP_ENCAP_PORT => self.encap = (n != 0).then_some(n as u16),
             T_SCTP_AUTOCLOSE => a.autoclose = (n > 0).then(|| Duration::from_secs(n as u64)),
-            T_SCTP_PARTIAL => a.partial_reliability = on,
-            T_SCTP_PD_POINT => a.partial_delivery_point = n as usize,
-            _ => return false,
+            name => return set_parameter(a, name, n),
         }
         true
     }

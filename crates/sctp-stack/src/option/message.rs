@@ -6,6 +6,7 @@ use headwater_tpi::error::TBADOPT;
 use headwater_tpi::option::{List, Options, T_SUCCESS};
 
 use super::*;
+use crate::Received;
 
 /// How a message is to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,16 +35,6 @@ impl Policy {
             .get(usize::try_from(n).ok()?)
             .copied()
     }
-}
-
-/// A message that has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Incoming {
-    pub stream: u16,
-    pub ssn: u16,
-    pub ppid: u32,
-    pub tsn: u32,
-    pub unordered: bool,
 }
 
 impl Outgoing {
@@ -83,35 +74,30 @@ impl Outgoing {
     }
 }
 
-impl Incoming {
-    /// struct t_sctp_rcvinfo.
-    pub fn to_bytes(self) -> Vec<u8> {
-        let (stream, ssn) = (self.stream.into(), self.ssn.into());
-        let words = [stream, ssn, self.ppid, self.tsn, self.unordered as u32];
-        words
-            .iter()
-            .flat_map(|word: &u32| word.to_ne_bytes())
-            .collect()
-    }
+/// struct t_sctp_rcvinfo.
+pub fn rcvinfo(came: &Received) -> Vec<u8> {
+    let (stream, ssn) = (came.stream.into(), came.ssn.0.into());
+    status::words(&[stream, ssn, came.ppid, came.tsn.0, came.unordered as u32])
+}
 
-    /// As T_OPTDATA_IND has it.
-    pub fn to_options(self) -> Vec<u8> {
-        let mut list = List::new();
-        for (name, value) in [
-            (T_SCTP_SID, self.stream.into()),
-            (T_SCTP_SSN, self.ssn.into()),
-            (T_SCTP_PPI, self.ppid),
-            (T_SCTP_TSN, self.tsn),
-        ] {
-            list.push_number(INET_SCTP, name, T_SUCCESS as u32, value as i32);
-        }
-        list.into_bytes()
+/// As T_OPTDATA_IND has it.
+pub fn received_options(came: &Received) -> Vec<u8> {
+    let mut list = List::new();
+    for (name, value) in [
+        (T_SCTP_SID, came.stream.into()),
+        (T_SCTP_SSN, came.ssn.0.into()),
+        (T_SCTP_PPI, came.ppid),
+        (T_SCTP_TSN, came.tsn.0),
+    ] {
+        list.push_number(INET_SCTP, name, T_SUCCESS as u32, value as i32);
     }
+    list.into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headwater_sctp::serial::{Ssn, Tsn};
 
     #[test]
     fn a_message_s_options_change_that_message() {
@@ -132,14 +118,14 @@ mod tests {
 
     #[test]
     fn what_came_is_told_by_four_options() {
-        let came = Incoming {
+        let came = Received {
             stream: 3,
-            ssn: 4,
+            ssn: Ssn(4),
             ppid: !0,
-            tsn: 6,
-            unordered: false,
+            tsn: Tsn(6),
+            ..Default::default()
         };
-        let opts = came.to_options();
+        let opts = received_options(&came);
         let told: Vec<i64> = Options::all(&opts)
             .unwrap()
             .iter()

@@ -37,6 +37,22 @@ pub enum Order {
     RemoveKey(u16),
 }
 
+impl Order {
+    /// Keeps what it says of keys for associations to come; false: it is about something else.
+    pub fn keep_key(&self, config: &mut AssocConfig) -> bool {
+        match self {
+            Order::SetKey { number, secret } => {
+                config.shared_keys.retain(|(known, _)| known != number);
+                config.shared_keys.push((*number, secret.clone()));
+            }
+            Order::ActivateKey(number) => config.active_key = *number,
+            Order::RemoveKey(number) => config.shared_keys.retain(|(known, _)| known != number),
+            _ => return false,
+        }
+        true
+    }
+}
+
 /// How an order is written as an option's value. `Ok(None)`: nothing is asked for (T_ALLOPT sets defaults, which are empty).
 /// EINVAL.
 pub fn read(name: u32, value: &[u8]) -> Result<Option<Order>, i32> {

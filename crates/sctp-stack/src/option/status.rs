@@ -4,20 +4,7 @@
 use core::net::IpAddr;
 
 use headwater_ipnet::Address;
-
-/// The state of an association, numbered as T_SCTP_CLOSED and so on are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum State {
-    #[default]
-    Closed,
-    CookieWait,
-    CookieEchoed,
-    Established,
-    ShutdownPending,
-    ShutdownSent,
-    ShutdownReceived,
-    ShutdownAckSent,
-}
+use headwater_sctp::association::State;
 
 /// By what its packets go, numbered as T_SCTP_LINK_NONE and so on are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,6 +18,7 @@ pub enum By {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Status {
+    /// In the order of T_SCTP_CLOSED and so on, which is Linux's too.
     pub state: State,
     pub by: By,
     pub ostreams: u32,
@@ -118,7 +106,7 @@ impl Path {
     }
 }
 
-fn words(all: &[u32]) -> Vec<u8> {
+pub fn words(all: &[u32]) -> Vec<u8> {
     all.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 

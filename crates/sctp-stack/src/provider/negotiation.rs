@@ -4,6 +4,8 @@ use headwater_providers::options::{self, Kind, Known, Value};
 use headwater_tpi::option::XTI_GENERIC;
 
 use super::Sctp;
+use crate::Received;
+use crate::option::message::rcvinfo;
 use crate::option::orders::{self, Order};
 use crate::option::status::Status;
 use crate::option::*;
@@ -13,14 +15,22 @@ impl options::Settings for Sctp {
         if option.level == XTI_GENERIC {
             return self.settings.generic.value(option);
         }
-        let status = || self.body.as_ref().map(|body| body.status());
-        let last = || self.body.as_ref().map(|body| body.last());
+        let status = || {
+            self.connection
+                .as_ref()
+                .map(|connection| connection.status())
+        };
+        let last = || {
+            self.connection
+                .as_ref()
+                .map_or(Received::default(), |c| c.last)
+        };
         match option.name {
             T_SCTP_STATUS => Value::Bytes(status().unwrap_or_default().to_bytes()),
             T_SCTP_DISPOSITION => Value::Bytes(status().unwrap_or_default().disposition()),
-            T_SCTP_RCVINFO => Value::Bytes(last().unwrap_or_default().to_bytes()),
-            T_SCTP_SSN => Value::Number(last().unwrap_or_default().ssn.into()),
-            T_SCTP_TSN => Value::Number(last().unwrap_or_default().tsn.into()),
+            T_SCTP_RCVINFO => Value::Bytes(rcvinfo(&last())),
+            T_SCTP_SSN => Value::Number(last().ssn.0.into()),
+            T_SCTP_TSN => Value::Number(last().tsn.0.into()),
             T_SCTP_AUTH_CHUNKS => Value::Bytes(
                 self.settings
                     .chosen
@@ -28,7 +38,7 @@ impl options::Settings for Sctp {
                     .authenticated_chunks
                     .clone(),
             ),
-            T_SCTP_OSTREAMS | T_SCTP_ISTREAMS if self.body.is_some() => {
+            T_SCTP_OSTREAMS | T_SCTP_ISTREAMS if self.connection.is_some() => {
                 let Status {
                     ostreams, istreams, ..
                 } = status().unwrap_or_default();
@@ -76,7 +86,10 @@ impl options::Settings for Sctp {
 
 impl Sctp {
     fn set_number(&mut self, option: &Known, n: i64) -> Result<(), i32> {
-        let streams = self.body.as_ref().map(|body| i64::from(body.streams()));
+        let streams = self
+            .connection
+            .as_ref()
+            .map(|body| i64::from(body.streams()));
         match option.name {
             T_SCTP_SID if streams.is_some_and(|most| n >= most) => return Err(libc::EINVAL),
             T_SCTP_RESET_ASSOC if n != 0 => return self.obey(Order::ResetAssociation),

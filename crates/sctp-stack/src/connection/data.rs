@@ -1,30 +1,51 @@
-//! What an association's user sends and receives, by the engine's messages and pieces of them.
+//! What the user of a connection sends and receives: frames, or the engine's messages, and pieces of them.
 
 use core::time::Duration;
 
 use headwater_host::sys;
 use headwater_providers::loopback::buffers::{self, Source};
+use headwater_providers::loopback::link::Label;
 use headwater_providers::provider::{Event, Outcome, Received, Sending};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TBADDATA, TFLOW, TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
 
-use super::{Net, Phase};
-use crate::option::message::{self, Incoming, Policy};
+use super::{Connection, Phase};
+use crate::body::Body;
+use crate::by_packets::ByPackets;
+use crate::option::message::{self, Policy};
 use crate::{Outgoing, Received as Message, Reliability};
 
 /// Most data given to the engine at once; what is always given at once.
 const PIECE: usize = 64 << 10;
 const SHORT: usize = 4 << 10;
 
-impl Net {
+impl Connection {
+    #[inline]
     pub fn send(
         &mut self,
         data: &[iovec],
         how: Sending,
         message: &message::Outgoing,
     ) -> Outcome<usize> {
-        if self.told_end || self.released {
+        match &mut self.body {
+            Body::ByMemory(by_memory) => {
+                by_memory.send_direct(data, how, message.stream, message.ppid)
+            }
+            Body::ByPackets(_) => self.send_by_packets(data, how, message),
+        }
+    }
+
+    fn send_by_packets(
+        &mut self,
+        data: &[iovec],
+        how: Sending,
+        message: &message::Outgoing,
+    ) -> Outcome<usize> {
+        let Body::ByPackets(by_packets) = &mut self.body else {
+            return Err(Refusal::new(TOUTSTATE));
+        };
+        if self.progress.told_end || self.progress.released {
             return Err(Refusal::new(TOUTSTATE));
         }
         let kind = how.expedited as usize;
@@ -41,7 +62,7 @@ impl Net {
                 Err(Refusal::new(TBADDATA))
             };
         }
-        let sent = self.send_pieces(data, total, &message, how.more);
+        let sent = send_pieces(by_packets, data, total, &message, how.more);
         let sent = sent.map_err(|errno| match errno {
             libc::EPIPE | libc::ECONNRESET | libc::ECONNABORTED | libc::ETIMEDOUT => {
                 Refusal::new(TLOOK)
@@ -54,49 +75,28 @@ impl Net {
         let goes_on = how.more || sent < total;
         self.sending[kind] = goes_on.then_some(message);
         if how.push {
-            self.association.flush();
+            by_packets.flush();
         }
         Ok(sent)
     }
 
-    /// Messages that are not long go whole or not at all; of others as much as there is room for, and what is cut off comes as
-    /// the rest of the message.
-    fn send_pieces(
-        &self,
-        data: &[iovec],
-        total: usize,
-        message: &Outgoing,
-        more: bool,
-    ) -> sys::Result<usize> {
-        if total <= SHORT {
-            // SAFETY: what a user sends is readable, see `buffers`.
-            return match unsafe { self.association.send_parts(message, data, more) } {
-                Ok(()) => Ok(total),
-                Err(libc::EAGAIN) => Ok(0),
-                Err(errno) => Err(errno),
-            };
-        }
-        // No more than what there is room for when the stack says that there is room.
-        let most = self.look(|a| a.config().send_buffer / 4).unwrap_or(PIECE);
-        let mut piece = vec![0; most.clamp(SHORT, PIECE)];
-        let mut source = Source::new(data);
-        let mut done = 0;
-        while done < total {
-            let n = (total - done).min(piece.len());
-            source.take(&mut piece[..n]);
-            let goes_on = more || done + n < total;
-            match self.association.send(message, &piece[..n], goes_on) {
-                Ok(()) => done += n,
-                Err(libc::EAGAIN) => break,
-                Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
+    #[inline]
+    pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
+        let Body::ByMemory(by_memory) = &mut self.body else {
+            return self.receive_by_packets(into);
+        };
+        let mut label = Label::NONE;
+        let received = by_memory.receive_direct(into, &mut label)?;
+        let kind = received.expedited as usize;
+        label.kind |= kind as u16 * Label::UNORDERED;
+        let message = self.receiving[kind].unwrap_or_else(|| by_memory.number(label));
+        self.last = message;
+        self.receiving[kind] = received.more.then_some(message);
+        Ok(received)
     }
 
-    pub fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
-        if self.phase != Phase::Open || self.over {
+    fn receive_by_packets(&mut self, into: &[iovec]) -> Outcome<Received> {
+        if self.progress.phase != Phase::Open || self.progress.over {
             return Err(Refusal::new(TLOOK));
         }
         if buffers::len(into) == 0 {
@@ -113,13 +113,7 @@ impl Net {
                 Some(_) => return Err(Refusal::new(TLOOK)),
             },
         };
-        self.last = Incoming {
-            stream: received.stream,
-            ssn: received.ssn.0,
-            ppid: received.ppid,
-            tsn: received.tsn.0,
-            unordered: received.unordered,
-        };
+        self.last = received;
         Ok(Received {
             len: received.len,
             more: !received.end && !received.aborted,
@@ -141,14 +135,51 @@ impl Net {
     }
 
     /// `None`: there is none, whatever the reason. EBADF in a child of fork.
-    fn take_message(&self, into: &[iovec]) -> Outcome<Option<Message>> {
-        // SAFETY: what a user receives into is writable, see `buffers`.
-        match unsafe { self.association.receive_parts(into) } {
+    fn take_message(&mut self, into: &[iovec]) -> Outcome<Option<Message>> {
+        match self.body.receive(into) {
             Ok(received) => Ok(received),
             Err(libc::EBADF) => Err(Refusal::system(libc::EBADF)),
             Err(_) => Ok(None),
         }
     }
+}
+
+/// Messages that are not long go whole or not at all; of others as much as there is room for, and what is cut off comes as
+/// the rest of the message.
+fn send_pieces(
+    by_packets: &mut ByPackets,
+    data: &[iovec],
+    total: usize,
+    message: &Outgoing,
+    more: bool,
+) -> sys::Result<usize> {
+    if total <= SHORT {
+        return match by_packets.send(message, data, more) {
+            Ok(()) => Ok(total),
+            Err(libc::EAGAIN) => Ok(0),
+            Err(errno) => Err(errno),
+        };
+    }
+    // No more than what there is room for when the stack says that there is room.
+    let most = by_packets
+        .look(|a| a.config().send_buffer / 4)
+        .unwrap_or(PIECE);
+    let mut piece = vec![0; most.clamp(SHORT, PIECE)];
+    let mut source = Source::new(data);
+    let mut done = 0;
+    while done < total {
+        let n = (total - done).min(piece.len());
+        source.take(&mut piece[..n]);
+        let goes_on = more || done + n < total;
+        let sent = by_packets.association().send(message, &piece[..n], goes_on);
+        match sent {
+            Ok(()) => done += n,
+            Err(libc::EAGAIN) => break,
+            Err(errno) if done == 0 => return Err(errno),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
 }
 
 fn outgoing(message: &message::Outgoing, unordered: bool) -> Outgoing {

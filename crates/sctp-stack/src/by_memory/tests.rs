@@ -18,7 +18,6 @@ fn alone() -> MutexGuard<'static, ()> {
     processes::alone(|| {
         headwater_host::process::identify();
         headwater_streams::start();
-        crate::start();
     })
 }
 
@@ -39,13 +38,12 @@ struct Listener {
     listening: Listening,
 }
 
-fn greeting() -> Greeting {
-    Greeting {
-        out: 10,
+fn offering(outbound: u16) -> AssocConfig {
+    AssocConfig {
+        outbound,
         inbound: 10,
-        adaptation: 0,
-        called: std::net::Ipv4Addr::UNSPECIFIED.into(),
-        port: 0,
+        send_buffer: BUFFER,
+        ..Default::default()
     }
 }
 
@@ -66,7 +64,12 @@ impl Listener {
     }
 
     fn call(&self) -> ByMemory {
-        let by_memory = ByMemory::call(&self.at, &Addresses::any(false, 7), &greeting(), BUFFER);
+        let by_memory = ByMemory::call(
+            &self.at,
+            &Addresses::any(false, 7),
+            &offering(10),
+            Some(&[]),
+        );
         let mut by_memory = by_memory.unwrap().expect("nobody has the port");
         by_memory.tune(&AssocConfig::default());
         by_memory
@@ -80,13 +83,12 @@ impl Listener {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(Arrived::Request { seq, .. }) = self.listening.take(&self.names) {
-                let own = Greeting {
-                    out: 4,
-                    adaptation: 9,
-                    ..greeting()
+                let own = AssocConfig {
+                    adaptation: Some(9),
+                    ..offering(4)
                 };
                 let request = self.listening.take_out(seq, &self.names).unwrap();
-                let mut by_memory = ByMemory::accept(request, own, &self.at.hosts, BUFFER).unwrap();
+                let mut by_memory = ByMemory::accept(request, &own, Some(&self.at.hosts)).unwrap();
                 by_memory.tune(config);
                 return by_memory;
             }
@@ -586,6 +588,6 @@ fn a_listener_that_goes_loses_those_who_wait() {
         event(&mut caller),
         Event::Down(Down::Aborted { by_peer: true, .. })
     ));
-    let again = ByMemory::call(&at, &Addresses::any(false, 7), &greeting(), BUFFER);
+    let again = ByMemory::call(&at, &Addresses::any(false, 7), &offering(10), Some(&[]));
     assert!(again.unwrap().is_none());
 }

@@ -90,6 +90,17 @@ impl Inbox {
         self.numbers.tsn.wrapping_sub(1)
     }
 
+    /// The numbers of a message that begins, which is received elsewhere.
+    #[inline]
+    pub fn number(&mut self, label: Label) -> Received {
+        self.numbers.begin(label)
+    }
+
+    /// That was the last TSN.
+    pub fn go_on_behind(&mut self, tsn: u32) {
+        self.numbers.tsn = tsn.wrapping_add(1);
+    }
+
     /// `None`: nothing, as far as the ring tells.
     #[inline]
     pub fn receive(&mut self, head: &Head, into: &[iovec]) -> Option<Received> {

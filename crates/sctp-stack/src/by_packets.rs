@@ -1,29 +1,28 @@
 //! An association by packets: of the stack, with the verbs that a socket needs.
 
+mod engine;
+
 use core::net::IpAddr;
-use core::time::Duration;
 use std::sync::Arc;
 
+use self::engine::{adjust, follow, read_status};
+use crate::Association;
+use crate::option::orders::Order;
+use crate::option::status::Status;
+use crate::sink::Sink;
 use headwater_host::sys;
+use headwater_sctp::Time;
 use headwater_sctp::association::Association as Engine;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::endpoint::AssocId;
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
-use headwater_sctp_stack::Association;
-use headwater_sctp_stack::net;
-use headwater_sctp_stack::option::orders::Order;
-use headwater_sctp_stack::option::status::Status;
-use headwater_sctp_stack::sink::Sink;
 use libc::iovec;
-
-/// The stack has chosen a shorter delay than this where the peer is on this host.
-const ON_HOST: Duration = Duration::from_millis(1);
 
 /// Dropping it shuts the association down; what was sent is still delivered.
 pub struct ByPackets {
-    association: Association,
+    association: Arc<Association>,
     /// It was there, or is.
     up: bool,
     over: bool,
@@ -34,16 +33,14 @@ pub struct ByPackets {
 
 impl ByPackets {
     /// One that the peer began tells [`Event::Up`] too.
-    pub fn new(association: Association, by_peer: bool, sink: &Arc<Sink>) -> ByPackets {
-        let by_packets = ByPackets {
-            association,
+    pub fn new(association: Association, by_peer: bool) -> ByPackets {
+        ByPackets {
+            association: Arc::new(association),
             up: by_peer,
             over: false,
             abandoned: 0,
             adaptation: 0,
-        };
-        by_packets.association.attach(sink);
-        by_packets
+        }
     }
 
     /// As [`Sink::take`] names it.
@@ -51,7 +48,8 @@ impl ByPackets {
         self.association.id()
     }
 
-    pub fn association(&self) -> &Association {
+    /// Shared with those who wait for it.
+    pub fn association(&self) -> &Arc<Association> {
         &self.association
     }
 
@@ -60,8 +58,13 @@ impl ByPackets {
         self.association.attach(sink);
     }
 
-    fn look<T>(&self, at: impl FnOnce(&Engine) -> T) -> Option<T> {
+    /// `None`: it is over and gone, or another process's.
+    pub fn look<T>(&self, at: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.association.look(at).ok().flatten()
+    }
+
+    pub fn change<T>(&self, what: impl FnOnce(&mut Engine, Time) -> T) -> Option<T> {
+        self.association.change(what).ok().flatten()
     }
 
     /// The next event; after [`Event::Down`], which is told even while there is something to receive, none. An ABORT in answer
@@ -144,7 +147,7 @@ impl ByPackets {
         Status {
             abandoned: self.abandoned,
             adaptation: self.adaptation,
-            ..self.look(net::read_status).unwrap_or_default()
+            ..self.look(read_status).unwrap_or_default()
         }
     }
 
@@ -157,12 +160,12 @@ impl ByPackets {
     }
 
     pub fn obey(&mut self, order: &Order) -> Result<(), i32> {
-        let done = self.association.change(|a, _| net::obey(a, order));
+        let done = self.association.change(|a, _| follow(a, order));
         done?.unwrap_or(Err(libc::ENOTCONN))
     }
 
     pub fn tune(&mut self, config: &AssocConfig) {
-        let _ = self.association.change(|a, now| {
+        self.change(|a, now| {
             a.set_scheduler(config.scheduler);
             a.set_config(now, |own| adjust(own, config));
         });
@@ -183,20 +186,4 @@ impl ByPackets {
     pub fn flush(&mut self) {
         self.association.flush();
     }
-}
-
-/// What may change while an association goes on.
-fn adjust(own: &mut AssocConfig, wanted: &AssocConfig) {
-    let delay = own.sack_delay;
-    net::adjust(own, wanted);
-    if delay <= ON_HOST {
-        own.sack_delay = delay.min(wanted.sack_delay);
-    }
-    own.scheduler = wanted.scheduler;
-    own.partial_delivery_point = wanted.partial_delivery_point;
-    own.joins = wanted.joins;
-    own.interleaved_delivery = wanted.interleaved_delivery;
-    own.most_fragment = wanted.most_fragment;
-    own.allowed = wanted.allowed;
-    own.init_timeout = wanted.init_timeout;
 }

@@ -3,10 +3,13 @@
 //! ```text
 //!   call, accept    a request is an association at once: what is sent before it is accepted waits in the ring
 //!   inbox           frames -> messages                       telling    frames that tell something -> events; the end
+//!   direct          frames as they are, for an endpoint of XTI         greeting   what the ends tell each other
 //!   loopback::link::outbox    messages for which there is no room in the ring
 //! ```
 //! To have it in the ring, or in the outbox, is for the sender as if the peer had acknowledged it.
 
+mod direct;
+pub mod greeting;
 mod inbox;
 mod telling;
 #[cfg(test)]
@@ -16,6 +19,10 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::addresses::Addresses;
+use crate::names::{self, Caller};
+use crate::option::orders::Order;
+use crate::option::status::{By, Path, Status};
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::table::Handle;
 use headwater_host::{process, sys};
@@ -24,25 +31,23 @@ use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::outbox::Outbox;
 use headwater_providers::loopback::link::{Label, Link, PIECE};
 use headwater_providers::loopback::request::Request;
-use headwater_providers::provider::Sending;
+use headwater_providers::provider::{Outcome, Sending};
+use headwater_sctp::association::State;
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
 use headwater_sctp::wire::Cause;
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::names::{self, Caller};
-use headwater_sctp_stack::option::orders::Order;
-use headwater_sctp_stack::option::status::{By, Path, State, Status};
-use headwater_sctp_stack::shm::{Asked, Greeting};
 use headwater_streams::head::Head;
 use headwater_streams::pipe::{LIMIT, LOW};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TFLOW;
 use libc::iovec;
 
+pub use self::direct::first;
+use self::greeting::{Greeting, allowed_by, allows, asked, hosts_behind, with_others};
 use self::inbox::{Inbox, is_soon, is_soon_enough};
-use self::telling::{Dry, allowed_by, hosts_behind, with_hosts, with_others};
+use self::telling::Dry;
 
 /// The longest reason of an ABORT.
 const MOST_REASON: usize = 512;
@@ -98,64 +103,53 @@ impl ByMemory {
         !self.used.load(Ordering::Relaxed) && !self.used.swap(true, Ordering::Relaxed)
     }
 
-    /// `None`: nobody of this host has the port in shared memory. ECONNREFUSED: as many wait there as may.
+    /// `None`: nobody of this host has the port in shared memory. While the listener has no room for another request it is not
+    /// [up](ByMemory::is_up). With `hosts` they are told the peer, as by [`Greeting::told`].
     pub fn call(
         to: &Addresses,
         from: &Addresses,
-        chosen: &Greeting,
-        send_buffer: usize,
-    ) -> sys::Result<Option<ByMemory>> {
+        config: &AssocConfig,
+        hosts: Option<&[IpAddr]>,
+    ) -> Outcome<Option<ByMemory>> {
         for &host in &to.hosts {
             let greeting = Greeting {
                 called: host,
                 port: to.port,
-                ..*chosen
+                ..Greeting::of(config)
             };
             let facing = from.facing(host);
             let local = Address::of_ip(facing, from.port);
             let caller = Caller {
                 from: local.bytes(),
-                greeting: &with_hosts(&greeting, &from.hosts, from.port),
+                greeting: &greeting.told(hosts, from.port),
             };
-            let Some(link) = names::call(host, to.port, &caller).map_err(errno)? else {
-                continue;
-            };
-            let mut by_memory = ByMemory::new(link, &greeting, send_buffer);
-            if !by_memory.is_up() {
-                // The backlog is full.
-                return Err(libc::ECONNREFUSED);
+            if let Some(link) = names::call(host, to.port, &caller)? {
+                let mut by_memory = ByMemory::new(link, &greeting, config.send_buffer);
+                by_memory.local = (with_others(facing, &from.hosts), from.port);
+                by_memory.peer = (with_others(host, &to.hosts), to.port);
+                return Ok(Some(by_memory));
             }
-            by_memory.local = (with_others(facing, &from.hosts), from.port);
-            by_memory.peer = (with_others(host, &to.hosts), to.port);
-            return Ok(Some(by_memory));
         }
         Ok(None)
     }
 
-    /// `bound`: the addresses of the listener, if it has not all. EPROTO: nonsense was asked for.
+    /// `hosts`: as for [`call`](ByMemory::call), if the listener has not all. EPROTO: nonsense was asked for.
     pub fn accept(
         request: Request,
-        own: Greeting,
-        bound: &[IpAddr],
-        send_buffer: usize,
+        config: &AssocConfig,
+        hosts: Option<&[IpAddr]>,
     ) -> sys::Result<ByMemory> {
-        let Asked {
-            from,
-            greeting: theirs,
-        } = Asked::of(&request.from, &request.opts).ok_or(libc::EPROTO)?;
-        let agreed = Greeting {
-            out: own.out.min(theirs.inbound),
-            inbound: own.inbound.min(theirs.out),
-            ..own
-        };
-        let hosts = with_others(from.ip(), &hosts_behind(&request.opts));
+        let (from, theirs) = asked(&request.from, &request.opts).ok_or(libc::EPROTO)?;
+        let agreed = Greeting::of(config).agreed(&theirs);
+        let peers = with_others(from.ip(), &hosts_behind(&request.opts));
         let local = Address::of_ip(theirs.called, theirs.port);
-        let peer_allows = Greeting::allows(&request.opts);
-        let opts = with_hosts(&agreed, bound, theirs.port);
+        let peer_allows = allows(&request.opts);
+        let opts = agreed.told(hosts, theirs.port);
         let link = Link::accept(request, local.bytes(), &opts, &[])?;
-        let mut by_memory = ByMemory::new(link, &agreed, send_buffer);
+        let mut by_memory = ByMemory::new(link, &agreed, config.send_buffer);
+        let bound = hosts.unwrap_or_default();
         by_memory.local = (with_others(theirs.called, bound), theirs.port);
-        by_memory.peer = (hosts, from.port());
+        by_memory.peer = (peers, from.port());
         by_memory.told_up = true;
         by_memory.confirmed = true;
         by_memory.peer_allows(peer_allows);
@@ -566,12 +560,5 @@ impl Drop for ByMemory {
             Some(_) => link.leave_behind(Arc::clone(&self.outbox)),
             None => link.disconnect(&[]),
         }
-    }
-}
-
-fn errno(refusal: Refusal) -> i32 {
-    match refusal.unix {
-        0 => libc::EADDRNOTAVAIL,
-        errno => errno,
     }
 }

@@ -1,13 +1,18 @@
 //! What options ask of an association's engine, and what it says of itself.
 
+use core::time::Duration;
+
 use headwater_sctp::asconf::Change;
-use headwater_sctp::association::{self, Association as Engine, ChangeRefused};
+use headwater_sctp::association::{Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::path::PathState;
 use headwater_sctp::reset::Ask;
 
 use crate::option::orders::Order;
-use crate::option::status::{By, Path, State, Status};
+use crate::option::status::{By, Path, Status};
+
+/// The stack has chosen a shorter delay than this where the peer is on this host.
+const ON_HOST: Duration = Duration::from_millis(1);
 
 /// What may change while an association goes on.
 pub fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
@@ -18,14 +23,24 @@ pub fn adjust(config: &mut AssocConfig, wanted: &AssocConfig) {
     config.potentially_failed = wanted.potentially_failed;
     config.heartbeats = wanted.heartbeats;
     config.heartbeat_interval = wanted.heartbeat_interval;
-    config.sack_delay = wanted.sack_delay;
+    config.sack_delay = match config.sack_delay {
+        delay if delay <= ON_HOST => delay.min(wanted.sack_delay),
+        _ => wanted.sack_delay,
+    };
     config.sack_every = wanted.sack_every;
     config.nagle = wanted.nagle;
     config.max_burst = wanted.max_burst;
     config.autoclose = wanted.autoclose;
+    config.scheduler = wanted.scheduler;
+    config.partial_delivery_point = wanted.partial_delivery_point;
+    config.joins = wanted.joins;
+    config.interleaved_delivery = wanted.interleaved_delivery;
+    config.most_fragment = wanted.most_fragment;
+    config.allowed = wanted.allowed;
+    config.init_timeout = wanted.init_timeout;
 }
 
-pub fn obey(a: &mut Engine, order: &Order) -> Result<(), i32> {
+pub fn follow(a: &mut Engine, order: &Order) -> Result<(), i32> {
     let known = |done: bool| done.then_some(()).ok_or(libc::EINVAL);
     match order {
         Order::Primary(host) => known(a.set_primary(*host)),
@@ -92,16 +107,7 @@ pub fn read_status(a: &Engine) -> Status {
     }
     let outstanding = sender.outstanding();
     Status {
-        state: match a.state() {
-            association::State::Closed => State::Closed,
-            association::State::CookieWait => State::CookieWait,
-            association::State::CookieEchoed => State::CookieEchoed,
-            association::State::Established => State::Established,
-            association::State::ShutdownPending => State::ShutdownPending,
-            association::State::ShutdownSent => State::ShutdownSent,
-            association::State::ShutdownReceived => State::ShutdownReceived,
-            association::State::ShutdownAckSent => State::ShutdownAckSent,
-        },
+        state: a.state(),
         by: if by_udp { By::Udp } else { By::Raw },
         ostreams: sender.streams().into(),
         istreams: receiver.streams().into(),

@@ -2,20 +2,14 @@
 
 use core::net::IpAddr;
 
-use headwater_host::sync::{Ordering, fence};
-use headwater_ipnet::Address;
+use super::ByMemory;
+use super::greeting::{Greeting, allowed, allows, hosts_behind, list, note};
+use crate::choice::plain;
+use crate::option::orders::Order;
 use headwater_providers::loopback::link::Link;
 use headwater_providers::provider::{self, Arrived};
-use headwater_sctp::config::AssocConfig;
 use headwater_sctp::event::{Down, Event, Outcome, PathChange};
-use headwater_sctp::reset::Allowed;
 use headwater_sctp::wire::Cause;
-use headwater_sctp_stack::addresses;
-use headwater_sctp_stack::choice::plain;
-use headwater_sctp_stack::option::orders::Order;
-use headwater_sctp_stack::shm::{Greeting, allowed, list, note};
-
-use super::ByMemory;
 
 impl ByMemory {
     /// The next event, in their order; after `Down` there is none.
@@ -84,12 +78,12 @@ impl ByMemory {
         self.events.push_back(Event::NoAuthentication);
     }
 
-    fn confirmed(&mut self, opts: &[u8]) {
+    pub(super) fn confirmed(&mut self, opts: &[u8]) {
         self.confirmed = true;
         let Some(theirs) = Greeting::read(opts) else {
             return;
         };
-        self.peer_allows(Greeting::allows(opts));
+        self.peer_allows(allows(opts));
         for addr in hosts_behind(opts) {
             if !self.peer.0.contains(&addr) {
                 self.peer.0.push(addr);
@@ -139,7 +133,7 @@ impl ByMemory {
         }
         self.allows = bits;
         for order in core::mem::take(&mut self.orders) {
-            let _ = self.obey(&order);
+            let _ = self.take_order(&order);
         }
     }
 
@@ -165,10 +159,7 @@ impl ByMemory {
             link.hush_peer();
             self.hushed = true;
         }
-        // In this order: what it holds is in the ring before it is held no more.
-        let holds = link.peer_holds();
-        fence(Ordering::SeqCst);
-        if !holds && self.head.incoming().is_empty() && self.inbox.is_empty() {
+        if self.is_answered() && self.inbox.is_empty() {
             self.end(Down::Shutdown, 0);
         }
     }
@@ -205,55 +196,69 @@ impl ByMemory {
 
     /// EINVAL: no such stream. EAGAIN: not while messages wait to be sent. ENOTCONN.
     pub fn obey(&mut self, order: &Order) -> Result<(), i32> {
-        let (bit, denied) = match order {
-            Order::ResetOutgoing(streams) => (
-                allowed::STREAMS,
-                streams_reset(false, streams, Outcome::Denied),
-            ),
-            Order::ResetIncoming(streams) => (
-                allowed::STREAMS,
-                streams_reset(true, streams, Outcome::Denied),
-            ),
-            Order::ResetAssociation => {
-                let outcome = Outcome::Denied;
-                (allowed::ASSOCIATION, Event::Reset { outcome })
-            }
-            Order::AddStreams { out, inbound } => {
-                let denied = streams_added(*inbound, *out, Outcome::Denied);
-                (allowed::MORE_STREAMS, denied)
-            }
+        self.attend();
+        self.take_order(order)
+    }
+
+    /// As [`obey`](ByMemory::obey), by what is known.
+    pub(super) fn take_order(&mut self, order: &Order) -> Result<(), i32> {
+        let bit = match order {
+            Order::ResetOutgoing(_) | Order::ResetIncoming(_) => allowed::STREAMS,
+            Order::ResetAssociation => allowed::ASSOCIATION,
+            Order::AddStreams { .. } => allowed::MORE_STREAMS,
             Order::StreamValue { stream, .. } if *stream >= self.out => return Err(libc::EINVAL),
             Order::Primary(host) => return self.make_primary(plain(*host)),
             // Where there are no packets, there are neither paths nor keys.
             _ => return Ok(()),
         };
-        self.attend();
         match self.allows {
             None => self.orders.push(order.clone()),
-            Some(bits) if bits & bit == 0 => self.events.push_back(denied),
+            Some(bits) if bits & bit == 0 => self.became(order, Outcome::Denied),
             Some(_) => self.carry_out(order)?,
         }
         Ok(())
     }
 
     fn carry_out(&mut self, order: &Order) -> Result<(), i32> {
+        let all = |streams: &[u16], most| streams.iter().all(|&stream| stream < most);
         match order {
-            Order::ResetOutgoing(streams) => {
-                self.check_streams(streams, self.out)?;
-                self.reset_outgoing(streams)
+            Order::ResetOutgoing(streams) if all(streams, self.out) => {
+                self.tell(note::RESET, &list(streams))?;
             }
-            Order::ResetIncoming(streams) => {
-                self.check_streams(streams, self.inbound)?;
-                self.tell(note::RESET_YOURS, &list(streams))
+            // It is done once the peer has done it.
+            Order::ResetIncoming(streams) if all(streams, self.inbound) => {
+                return self.tell(note::RESET_YOURS, &list(streams));
             }
-            Order::ResetAssociation => {
-                self.tell(note::RESET_ALL, &[0])?;
-                self.reset_all();
-                Ok(())
+            Order::ResetAssociation => self.tell(note::RESET_ALL, &[0])?,
+            Order::AddStreams { out, inbound } => {
+                let more = self.out.checked_add(*out);
+                let more = more.zip(self.inbound.checked_add(*inbound));
+                let more = more.ok_or(libc::EINVAL)?;
+                self.tell(note::ADD, &list(&[*out, *inbound]))?;
+                (self.out, self.inbound) = more;
             }
-            Order::AddStreams { out, inbound } => self.add_streams(*out, *inbound),
-            _ => Ok(()),
+            _ => return Err(libc::EINVAL),
         }
+        self.became(order, Outcome::Done);
+        Ok(())
+    }
+
+    fn became(&mut self, order: &Order, outcome: Outcome) {
+        let reset = |incoming, streams: &[u16]| Event::StreamsReset {
+            incoming,
+            streams: streams.to_vec(),
+            outcome,
+        };
+        self.events.push_back(match order {
+            Order::ResetOutgoing(streams) => reset(false, streams),
+            Order::ResetIncoming(streams) => reset(true, streams),
+            Order::AddStreams { out, inbound } => Event::StreamsAdded {
+                incoming: *inbound,
+                outgoing: *out,
+                outcome,
+            },
+            _ => Event::Reset { outcome },
+        });
     }
 
     /// It is the one that is told first.
@@ -269,39 +274,6 @@ impl ByMemory {
         Ok(())
     }
 
-    fn check_streams(&self, streams: &[u16], most: u16) -> Result<(), i32> {
-        match streams.iter().all(|&stream| stream < most) {
-            true => Ok(()),
-            false => Err(libc::EINVAL),
-        }
-    }
-
-    fn reset_outgoing(&mut self, streams: &[u16]) -> Result<(), i32> {
-        self.tell(note::RESET, &list(streams))?;
-        let done = streams_reset(false, streams, Outcome::Done);
-        self.events.push_back(done);
-        Ok(())
-    }
-
-    fn reset_all(&mut self) {
-        let outcome = Outcome::Done;
-        self.events.push_back(Event::Reset { outcome });
-    }
-
-    fn add_streams(&mut self, out: u16, inbound: u16) -> Result<(), i32> {
-        let more = |now: u16, n| now.checked_add(n).ok_or(libc::EINVAL);
-        let (all_out, all_in) = (more(self.out, out)?, more(self.inbound, inbound)?);
-        self.tell(note::ADD, &list(&[out, inbound]))?;
-        (self.out, self.inbound) = (all_out, all_in);
-        self.added(inbound, out);
-        Ok(())
-    }
-
-    fn added(&mut self, incoming: u16, outgoing: u16) {
-        let added = streams_added(incoming, outgoing, Outcome::Done);
-        self.events.push_back(added);
-    }
-
     /// In its order with the data.
     fn tell(&mut self, what: u32, data: &[u8]) -> Result<(), i32> {
         if self.over.is_some() || self.released || self.peer_released || !self.is_up() {
@@ -314,7 +286,7 @@ impl ByMemory {
         }
     }
 
-    fn attend_to_notes(&mut self) {
+    pub(super) fn attend_to_notes(&mut self) {
         let notes = match &mut self.link {
             Some(link) if link.has_notes() => link.notes(),
             _ => return,
@@ -328,22 +300,26 @@ impl ByMemory {
                 note::ALLOWED => self.peer_allows(data.first().copied()),
                 note::RESET => {
                     self.inbox.begin_anew(&streams);
-                    let done = streams_reset(true, &streams, Outcome::Done);
-                    self.events.push_back(done);
+                    self.became(&Order::ResetIncoming(streams), Outcome::Done);
                 }
-                note::RESET_YOURS => drop(self.reset_outgoing(&streams)),
+                note::RESET_YOURS => {
+                    let told = self.tell(note::RESET, &data);
+                    if told.is_ok() {
+                        self.became(&Order::ResetOutgoing(streams), Outcome::Done);
+                    }
+                }
                 note::RESET_ALL => {
                     self.inbox.begin_all_anew();
                     if data.first() == Some(&0) {
                         let _ = self.tell(note::RESET_ALL, &[1]);
-                        self.reset_all();
+                        self.became(&Order::ResetAssociation, Outcome::Done);
                     }
                 }
                 note::ADD => {
-                    if let [theirs, ours] = streams[..] {
-                        self.inbound = self.inbound.saturating_add(theirs);
-                        self.out = self.out.saturating_add(ours);
-                        self.added(theirs, ours);
+                    if let [inbound, out] = streams[..] {
+                        self.inbound = self.inbound.saturating_add(inbound);
+                        self.out = self.out.saturating_add(out);
+                        self.became(&Order::AddStreams { out, inbound }, Outcome::Done);
                     }
                 }
                 _ => {}
@@ -358,59 +334,4 @@ pub(super) enum Dry {
     Unwanted,
     Told,
     Due,
-}
-
-fn streams_reset(incoming: bool, streams: &[u16], outcome: Outcome) -> Event {
-    Event::StreamsReset {
-        incoming,
-        streams: streams.to_vec(),
-        outcome,
-    }
-}
-
-fn streams_added(incoming: u16, outgoing: u16, outcome: Outcome) -> Event {
-    Event::StreamsAdded {
-        incoming,
-        outgoing,
-        outcome,
-    }
-}
-
-/// As bits.
-pub(super) fn allowed_by(config: &AssocConfig) -> u8 {
-    let bit = |on: bool, bit| if on { bit } else { 0 };
-    let Allowed {
-        streams,
-        association,
-        more_streams,
-    } = config.allowed;
-    bit(streams, allowed::STREAMS)
-        | bit(association, allowed::ASSOCIATION)
-        | bit(more_streams, allowed::MORE_STREAMS)
-}
-
-/// The addresses of an end, behind its greeting.
-pub(super) fn with_hosts(greeting: &Greeting, hosts: &[IpAddr], port: u16) -> Vec<u8> {
-    let mut bytes = greeting.to_bytes().to_vec();
-    Greeting::tell_allowed_later(&mut bytes);
-    let each = hosts.iter().take(addresses::MOST);
-    bytes.extend(each.flat_map(|&host| Address::of_ip(host, port).to_vec()));
-    bytes
-}
-
-pub(super) fn hosts_behind(greeting: &[u8]) -> Vec<IpAddr> {
-    let mut rest = greeting.get(Greeting::LEN..).unwrap_or(&[]);
-    let mut hosts = Vec::new();
-    while let Ok(host) = Address::read(rest) {
-        hosts.push(plain(host.ip()));
-        rest = &rest[host.bytes().len()..];
-    }
-    hosts
-}
-
-/// The first, and all others.
-pub(super) fn with_others(first: IpAddr, all: &[IpAddr]) -> Vec<IpAddr> {
-    let first = plain(first);
-    let others = all.iter().copied().map(plain).filter(|&host| host != first);
-    core::iter::once(first).chain(others).collect()
 }
