@@ -10,15 +10,16 @@ use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::{Arrived, Event, Outcome, Sleep, Waiter};
 use headwater_streams::head::Head;
 use headwater_tpi::Refusal;
+use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
 use super::addresses::Addresses;
 use super::body::Body;
 use super::by_memory::{ByMemory, first};
 use super::by_packets::ByPackets;
 use super::choice::is_any;
+use super::option::chosen::Chosen;
 use super::option::orders::Order;
 use super::option::status::Status;
-use super::requests::bind;
 use super::values::Settings;
 use super::{Association, Down, Event as Told, Outgoing, Port, Received, Via, Want, errno};
 
@@ -59,6 +60,18 @@ enum Phase {
     /// It is there, and the user does not know.
     Answered,
     Open,
+}
+
+/// A port of its own at these addresses. TADDRBUSY, TNOADDR.
+pub fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
+    let port = Port::bind(&at.hosts, at.port, &chosen.association);
+    let port = port.map_err(|e| match e {
+        libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+        libc::EADDRNOTAVAIL => Refusal::new(TNOADDR),
+        errno => Refusal::system(errno),
+    })?;
+    let _ = port.configure(|config| config.cookie_lifetime = chosen.cookie_life);
+    Ok(port)
 }
 
 impl Connection {

@@ -8,12 +8,12 @@ use headwater_providers::loopback::request::Request;
 use headwater_providers::loopback::{Owned, Space};
 use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TADDRBUSY, TBADSEQ, TNOADDR};
+use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
 use super::addresses::Addresses;
 use super::by_memory::greeting::asked;
 use super::choice;
-use super::connection::Connection;
+use super::connection::{self, Connection};
 use super::option::chosen::Chosen;
 use super::port::Port;
 
@@ -246,21 +246,10 @@ impl Drop for Waiting {
 
 /// TADDRBUSY, TNOADDR; TSYSERR where there is no network for us.
 fn listen(at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Port> {
-    let mut port = bind(at, chosen)?;
+    let mut port = connection::bind(at, chosen)?;
     port.listen(qlen as usize + BACKLOG)
         .and_then(|()| port.descriptor())
         .map_err(Refusal::system)?;
-    Ok(port)
-}
-
-pub fn bind(at: &Addresses, chosen: &Chosen) -> Outcome<Port> {
-    let port = Port::bind(&at.hosts, at.port, &chosen.association);
-    let port = port.map_err(|e| match e {
-        libc::EADDRINUSE => Refusal::new(TADDRBUSY),
-        libc::EADDRNOTAVAIL => Refusal::new(TNOADDR),
-        errno => Refusal::system(errno),
-    })?;
-    let _ = port.configure(|config| config.cookie_lifetime = chosen.cookie_life);
     Ok(port)
 }
 
