@@ -36,11 +36,11 @@ pub struct Connection {
     local: Address,
     remote: Address,
     progress: Progress,
-    /// By ordered and unordered: the message that goes on in the next piece, out (by packets) and in (by memory).
+    /// By ordered and unordered: the message that goes on in the next piece, by packets.
     sending: [Option<Outgoing>; 2],
-    receiving: [Option<Received>; 2],
-    /// The message that was received last.
-    pub last: Received,
+    /// By ordered and unordered: the message that was received last, and does it go on? Which of these was the last.
+    received: [(Received, bool); 2],
+    last: usize,
 }
 
 /// How far an association by packets is, and what the user knows of that; the ring says so of one by memory.
@@ -137,8 +137,8 @@ impl Connection {
                 released: false,
             },
             sending: [None; 2],
-            receiving: [None; 2],
-            last: Received::default(),
+            received: Default::default(),
+            last: 0,
         }
     }
 
@@ -185,6 +185,11 @@ impl Connection {
 
     pub fn remote(&self) -> Address {
         self.remote
+    }
+
+    /// The message that was received last.
+    pub fn last(&self) -> Received {
+        self.received[self.last].0
     }
 
     /// Outgoing streams.

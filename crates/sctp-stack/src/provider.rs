@@ -386,7 +386,7 @@ impl Provider for Sctp {
 
     fn received_options(&mut self) -> Vec<u8> {
         match &self.connection {
-            Some(c) if self.settings.chosen.tells => received_options(&c.last),
+            Some(c) if self.settings.chosen.tells => received_options(&c.last()),
             _ => Vec::new(),
         }
     }

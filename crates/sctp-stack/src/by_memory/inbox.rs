@@ -581,22 +581,33 @@ impl Numbers {
 
     #[inline]
     fn begin(&mut self, label: Label) -> Received {
-        let received = self.of_next(label);
-        self.pass(label);
-        received
+        let tsn = Tsn(self.tsn);
+        let ssn = Ssn(self.pass(label));
+        let unordered = label.is_unordered();
+        Received {
+            stream: label.stream,
+            ssn,
+            ppid: label.ppid,
+            tsn,
+            unordered,
+            ..Received::default()
+        }
     }
 
-    /// Counts a message whose numbers nobody asks for.
+    /// Counts a message; its SSN, if it has one.
     #[inline]
-    fn pass(&mut self, label: Label) {
+    fn pass(&mut self, label: Label) -> u16 {
         self.tsn = self.tsn.wrapping_add(1);
         if label.is_unordered() {
-            return;
+            return 0;
         }
         let at = usize::from(label.stream);
         if at >= self.ssns.len() {
             self.ssns.resize(at + 1, 0);
         }
-        self.ssns[at] = self.ssns[at].wrapping_add(1);
+        let next = &mut self.ssns[at];
+        let ssn = *next;
+        *next = ssn.wrapping_add(1);
+        ssn
     }
 }

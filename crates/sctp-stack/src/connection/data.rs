@@ -87,11 +87,13 @@ impl Connection {
         };
         let mut label = Label::NONE;
         let received = by_memory.receive_direct(into, &mut label)?;
-        let kind = received.expedited as usize;
-        label.kind |= kind as u16 * Label::UNORDERED;
-        let message = self.receiving[kind].unwrap_or_else(|| by_memory.number(label));
-        self.last = message;
-        self.receiving[kind] = received.more.then_some(message);
+        self.last = received.expedited as usize;
+        let (message, goes_on) = &mut self.received[self.last];
+        if !*goes_on {
+            label.kind |= received.expedited as u16 * Label::UNORDERED;
+            *message = by_memory.number(label);
+        }
+        *goes_on = received.more;
         Ok(received)
     }
 
@@ -113,7 +115,7 @@ impl Connection {
                 Some(_) => return Err(Refusal::new(TLOOK)),
             },
         };
-        self.last = received;
+        self.received[self.last].0 = received;
         Ok(Received {
             len: received.len,
             more: !received.end && !received.aborted,

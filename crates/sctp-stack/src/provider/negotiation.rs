@@ -23,7 +23,7 @@ impl options::Settings for Sctp {
         let last = || {
             self.connection
                 .as_ref()
-                .map_or(Received::default(), |c| c.last)
+                .map_or(Received::default(), |c| c.last())
         };
         match option.name {
             T_SCTP_STATUS => Value::Bytes(status().unwrap_or_default().to_bytes()),
