@@ -101,11 +101,6 @@ fn anew(
     }
 }
 
-fn refuse(errno: c_int) -> ssize_t {
-    next::set_errno(errno);
-    -1
-}
-
 fn is_socket(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| of_kind!(h, is_socket()))
 }
@@ -119,9 +114,7 @@ fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) ->
     });
     let told = call(held.map(|held| held.0));
     if let Some((c, pin)) = held {
-        let errno = next::errno();
-        pins::unpin(c, pin);
-        next::set_errno(errno);
+        next::keep_errno(|| pins::unpin(c, pin));
     }
     told
 }

@@ -2,13 +2,14 @@
 //!
 //! A new kind has a line in [`of_kind`], its [`File`], and of `Calls` what is not the kernel's own call.
 
+use headwater_host::epoll;
+use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{epoll, next};
 use headwater_sockets::ending::AfterClose;
 use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
-use crate::real;
+use crate::{real, refuse};
 
 /// Calls a verb of the [`File`] or `Calls` that a handle's kind has, by the table of kinds in it.
 macro_rules! of_kind {
@@ -101,9 +102,7 @@ pub trait File: Copy {
 /// `after` what went, with errno as it was left.
 pub fn then<T>(r: c_int, after: Option<T>, finish: impl FnOnce(T)) -> c_int {
     if let Some(after) = after {
-        let errno = next::errno();
-        finish(after);
-        next::set_errno(errno);
+        keep_errno(|| finish(after));
     }
     r
 }
@@ -238,8 +237,7 @@ impl File for Hidden {
     }
 
     fn close(self, _h: Handle, _fd: c_int) -> c_int {
-        next::set_errno(libc::EBADF);
-        -1
+        refuse(libc::EBADF)
     }
 
     fn lost(self, _h: Handle, fd: c_int) {

@@ -1,7 +1,8 @@
 //! Calls on descriptors as such.
 
+use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{next, process, select, sys};
+use headwater_host::{process, select, sys};
 use headwater_sockets::{lend, life};
 use libc::{c_int, c_uint};
 
@@ -118,12 +119,6 @@ fn forget(fd: c_int, h: Handle) {
     if !process::is_borrowed() {
         keep_errno(|| of_kind!(h, lost(fd)));
     }
-}
-
-pub fn keep_errno(does: impl FnOnce()) {
-    let errno = next::errno();
-    does();
-    next::set_errno(errno);
 }
 
 pub fn note_dup(fd: c_int, new: c_int) {

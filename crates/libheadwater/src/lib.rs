@@ -82,9 +82,13 @@ static MEMORY: Memory = Memory;
 fn result(r: Result<usize, i32>) -> isize {
     match r {
         Ok(n) => n as isize,
-        Err(e) => {
-            next::set_errno(e);
-            -1
-        }
+        Err(e) => refuse(e),
     }
+}
+
+/// -1, and this errno.
+#[inline]
+fn refuse<T: From<i8>>(errno: i32) -> T {
+    next::set_errno(errno);
+    T::from(-1)
 }

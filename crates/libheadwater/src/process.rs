@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
 use headwater_host::lifecycle::{self, End, Moment};
+use headwater_host::next::keep_errno;
 use headwater_host::sys::zeroed;
 use headwater_host::{env, process, signal, sys, table};
 use headwater_sctp_sockets::face;
@@ -120,8 +121,8 @@ fn replacing(
     start::ended(End::Exec);
     lifecycle::tell(Moment::Exec);
     let failed = exec(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(|| lifecycle::tell(Moment::Stays));
-    keeps_errno(move || drop(handed));
+    keep_errno(|| lifecycle::tell(Moment::Stays));
+    keep_errno(move || drop(handed));
     failed
 }
 
@@ -160,12 +161,6 @@ fn below(dir: c_int, path: &CStr, envp: Texts) -> Image {
         Ok(path) if fits => image_of(path, envp),
         _ => Image::Stranger,
     }
-}
-
-fn keeps_errno(does: impl FnOnce()) {
-    let errno = headwater_host::next::errno();
-    does();
-    headwater_host::next::set_errno(errno);
 }
 
 #[unsafe(no_mangle)]
@@ -225,8 +220,8 @@ fn spawning(
     let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
     let handed = hand_over(envp, false, from, &copies, judge);
     let failed = spawn(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(|| lifecycle::tell(Moment::Spawned));
-    keeps_errno(move || drop(handed));
+    keep_errno(|| lifecycle::tell(Moment::Spawned));
+    keep_errno(move || drop(handed));
     failed
 }
 

@@ -10,7 +10,7 @@ use headwater_sctp_sockets::face::{self, Number, Open};
 use headwater_sctp_sockets::{Receiving, Sending, Socket, control};
 use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
-use crate::{real, start};
+use crate::{real, refuse, start};
 
 mod file;
 
@@ -315,11 +315,6 @@ fn send_slowly(h: Handle, what: &Sending<'_>) -> isize {
     answer(outcome, before)
 }
 
-fn refused(errno: c_int) -> isize {
-    next::set_errno(errno);
-    -1
-}
-
 /// # Safety
 /// As writev(2) asks of its caller.
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
@@ -334,7 +329,7 @@ pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isi
                 flags,
             },
         ),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -358,7 +353,7 @@ pub unsafe fn sendto(
                 flags,
             },
         ),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -366,7 +361,7 @@ pub unsafe fn sendto(
 /// As sendmsg(2) asks of its caller.
 pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     if msg.is_null() {
-        return refused(libc::EFAULT);
+        return refuse(libc::EFAULT);
     }
     // SAFETY: the program's message, and what it points to.
     let sending = || unsafe {
@@ -380,7 +375,7 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     };
     match sending() {
         Ok(what) => send(h, &what),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -426,7 +421,7 @@ pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
         Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
         Ok(iov) if let Some((n, _)) = receive_at_once(h, iov, 0) => n as isize,
         Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -459,12 +454,12 @@ pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
     // SAFETY: the program's message, and the room that it tells of.
     unsafe {
         if msg.is_null() {
-            return refused(libc::EFAULT);
+            return refuse(libc::EFAULT);
         }
         let m = &mut *msg;
         let iov = match parts(m.msg_iov, m.msg_iovlen) {
             Ok(iov) => iov,
-            Err(e) => return refused(e),
+            Err(e) => return refuse(e),
         };
         let room = if m.msg_control.is_null() {
             0
@@ -544,7 +539,7 @@ pub unsafe fn recvmmsg(
         let until = match timeout.as_ref() {
             None => u64::MAX,
             Some(t) if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) => {
-                return refused(libc::EINVAL) as c_int;
+                return refuse(libc::EINVAL);
             }
             Some(t) => {
                 let seconds = (t.tv_sec as u64).saturating_mul(1_000_000_000);
@@ -595,7 +590,7 @@ pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
         return None;
     }
     if arg == 0 {
-        return Some(refused(libc::EFAULT) as c_int);
+        return Some(refuse(libc::EFAULT));
     }
     Some(on(h, |open| {
         let bytes = match request {

@@ -11,11 +11,11 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use super::{ended, is_socket, keeping, refuse, told};
+use super::{ended, is_socket, keeping, told};
 use crate::vectors::{
     MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::{calls, foreign, real, result, wait};
+use crate::{calls, foreign, real, refuse, result, wait};
 
 /// Receives from a connection. `own` is the program's call, for as long as the kernel serves it; `again` begins it anew, where a
 /// handler or another thread has given its number to something else.
@@ -183,7 +183,7 @@ pub(super) mod of_connection {
                     return received as c_int;
                 }
                 if wait::is_wrong(timeout) {
-                    return refuse(libc::EINVAL) as c_int;
+                    return refuse(libc::EINVAL);
                 }
                 if c.rest().is_some() {
                     return receive_rest(c, fd, msgs, n, flags, timeout);
@@ -191,7 +191,7 @@ pub(super) mod of_connection {
                 // Unlike recv(2), which gives what came before it first.
                 let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
                 if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
-                    return refuse(e) as c_int;
+                    return refuse(e);
                 }
             }
             let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));

@@ -5,12 +5,12 @@ use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, send as sending};
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{ended, keeping, refuse, told};
+use super::{ended, keeping, told};
 use crate::foreign::{pass, passing, send_each};
 use crate::vectors::{
     MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::{calls, real, result};
+use crate::{calls, real, refuse, result};
 
 /// # Safety
 /// `iov` are buffers that can be read.

@@ -2,8 +2,8 @@
 
 use headwater_endpoints::endpoint::{self, Endpoint};
 use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
+use headwater_host::sys;
 use headwater_host::table::Handle;
-use headwater_host::{next, sys};
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
     timespec,
@@ -11,9 +11,9 @@ use libc::{
 
 use crate::calls::Calls;
 use crate::descriptor::{Endpoints, File, Streams, then};
-use crate::real;
 use crate::streams::{self, at};
 use crate::vectors::as_vectors;
+use crate::{real, refuse};
 
 /// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
 macro_rules! no_sockets {
@@ -31,8 +31,7 @@ macro_rules! no_sockets {
     };
     ($($name:ident($($ty:ty),*) -> $ret:ty;)*) => {$(
         unsafe fn $name(self, _: Handle, _: c_int $(, _: $ty)*) -> $ret {
-            next::set_errno(libc::ENOTSOCK);
-            -1
+            refuse(libc::ENOTSOCK)
         }
     )*};
 }
