@@ -329,7 +329,7 @@ where
     }
 }
 
-fn watched(fd: i32, events: u32) -> libc::pollfd {
+pub(super) fn watched(fd: i32, events: u32) -> libc::pollfd {
     libc::pollfd {
         fd,
         events: events as i16,
