@@ -33,28 +33,35 @@ macro_rules! of_kind {
 }
 pub(crate) use of_kind;
 
-#[derive(Clone, Copy)]
 pub struct Connections;
-#[derive(Clone, Copy)]
 pub struct Streams;
 /// Transport endpoints that are used by function calls.
-#[derive(Clone, Copy)]
 pub struct Endpoints;
 /// SCTP sockets of our own.
-#[derive(Clone, Copy)]
 pub struct Sctp;
 /// epoll(7).
-#[derive(Clone, Copy)]
 pub struct Sets;
 /// Connections that the former image looked after, and this one not yet.
-#[derive(Clone, Copy)]
 pub struct Inherited;
 /// The library's own.
-#[derive(Clone, Copy)]
 pub struct Hidden;
 
+/// What fcntl(2) is asked for.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub cmd: c_int,
+    pub arg: usize,
+}
+
+impl Asked {
+    /// Those of F_SETFL.
+    pub fn flags(self) -> Option<c_int> {
+        (self.cmd == libc::F_SETFL).then_some(self.arg as c_int)
+    }
+}
+
 /// `fd` is, or was, a number of `h`.
-pub trait File: Copy {
+pub trait File: Sized {
     /// The number goes with `call`, the kernel's: what is said after it comes after. Leaves errno as that call left it.
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int;
 
@@ -72,14 +79,7 @@ pub trait File: Copy {
     fn copied(self, h: Handle, new: c_int);
 
     /// fcntl(2) but for copies, with the kernel's own.
-    fn fcntl(
-        self,
-        _h: Handle,
-        _fd: c_int,
-        _cmd: c_int,
-        _arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, _h: Handle, _fd: c_int, _asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
         call()
     }
 
@@ -115,14 +115,14 @@ fn pass_on(new: c_int) {
 }
 
 /// Of a connection, which is adopted where its flags are kept here too.
-fn fcntl(fd: c_int, cmd: c_int, arg: usize, call: impl FnOnce() -> c_int) -> c_int {
+fn fcntl(fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
     let r = call();
     if r >= 0
-        && cmd == libc::F_SETFL
+        && let Some(flags) = asked.flags()
         && let Some(h) = table::socket(fd)
     {
-        options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
-        if arg as c_int & libc::O_ASYNC != 0 {
+        options::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
+        if flags & libc::O_ASYNC != 0 {
             // SIGIO is raised for what the kernel sees.
             life::needs_kernel(fd);
         }
@@ -172,15 +172,8 @@ impl File for Connections {
         pass_on(new);
     }
 
-    fn fcntl(
-        self,
-        _h: Handle,
-        fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        fcntl(fd, cmd, arg, call)
+    fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        fcntl(fd, asked, call)
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -203,15 +196,8 @@ impl File for Inherited {
         pass_on(new);
     }
 
-    fn fcntl(
-        self,
-        _h: Handle,
-        fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        fcntl(fd, cmd, arg, call)
+    fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        fcntl(fd, asked, call)
     }
 
     fn is_socket(self, _h: Handle) -> bool {

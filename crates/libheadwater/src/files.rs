@@ -6,7 +6,7 @@ use headwater_host::{process, select, sys};
 use headwater_sockets::{lend, life};
 use libc::{c_int, c_uint};
 
-use crate::descriptor::{File, Hidden, of_kind};
+use crate::descriptor::{Asked, File, Hidden, of_kind};
 use crate::real;
 
 #[unsafe(no_mangle)]
@@ -149,7 +149,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
     match table::lookup(fd) {
         None => call(),
-        Some(h) => of_kind!(h, fcntl(fd, cmd, arg, call)),
+        Some(h) => of_kind!(h, fcntl(fd, Asked { cmd, arg }, call)),
     }
 }
 

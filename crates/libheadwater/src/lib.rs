@@ -26,6 +26,20 @@
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
 
+/// Calls of _FORTIFY_SOURCE, each as another one if it concerns us and the room is enough; else the C library's, which ends the program
+/// where it is not.
+macro_rules! checked {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $call:expr, if $ours:expr;)*) => {$(
+        /// # Safety
+        #[doc = concat!("As `", stringify!($call), "` asks of its caller, with room for `size` bytes.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: the program's arguments, and its room, of which no more than `size` is used.
+            unsafe { if $ours { $call } else { real::$name($($arg),*) } }
+        }
+    )*};
+}
+
 mod actions;
 mod aliases;
 mod calls;

@@ -331,11 +331,6 @@ fn install(n: c_int, handler: Handler, flags: c_int) -> Handler {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn bsd_signal(n: c_int, handler: Handler) -> Handler {
-    install(n, handler, libc::SA_RESTART)
-}
-
-#[unsafe(no_mangle)]
 pub extern "C-unwind" fn sigtimedwait(
     set: Given<libc::sigset_t>,
     mut info: Place<libc::siginfo_t>,
@@ -350,11 +345,6 @@ pub extern "C-unwind" fn sigwaitinfo(
     mut info: Place<libc::siginfo_t>,
 ) -> c_int {
     signal::show(real::sigwaitinfo(set, info.again()), info.get())
-}
-
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn ssignal(n: c_int, handler: Handler) -> Handler {
-    install(n, handler, libc::SA_RESTART)
 }
 
 #[unsafe(no_mangle)]

@@ -58,6 +58,15 @@ pub unsafe extern "C-unwind" fn syscall(
     }
 }
 
+impl Arguments {
+    /// The call itself.
+    unsafe fn call(&self, number: c_long) -> c_long {
+        let [a, b, c, d, e, f] = self.0;
+        // SAFETY: the program's arguments, as the call of that number takes them.
+        unsafe { real::syscall(number, a, b, c, d, e, f) }
+    }
+}
+
 /// Data from one descriptor to another.
 unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
@@ -246,8 +255,7 @@ unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
             _ => return None,
         };
-        let [b, c, d, e, f, g] = a.0;
-        let told = real::syscall(number, b, c, d, e, f, g) as c_int;
+        let told = a.call(number) as c_int;
         let (path, next) = (Text::new(a.at(path)), path + 1);
         let r = match number {
             #[cfg(target_arch = "x86_64")]
@@ -290,9 +298,8 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
             // With a flag it is a question for a version.
             SYS_landlock_create_ruleset if a.0[2] == 0 => {}
             SYS_pidfd_getfd => {
-                let [a, b, c, d, e, f] = a.0;
-                let r = real::syscall(number, a, b, c, d, e, f);
-                return Some(fetched(b as c_int, r as c_int) as c_long);
+                let r = a.call(number);
+                return Some(fetched(a.int(1), r as c_int) as c_long);
             }
             #[cfg(target_arch = "x86_64")]
             SYS_pipe => {
@@ -305,8 +312,7 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
             }
             _ => return None,
         }
-        let [a, b, c, d, e, f] = a.0;
-        let r = real::syscall(number, a, b, c, d, e, f);
+        let r = a.call(number);
         files::fresh(r as c_int);
         Some(r)
     }
@@ -387,8 +393,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
 unsafe fn forked(number: c_long, a: &Arguments, flags: u64, place: *const c_int) -> c_long {
     // SAFETY: the program's arguments; with a descriptor asked for there is one at its place.
     unsafe {
-        let [a, b, c, d, e, f] = a.0;
-        let pid = start::forking(|| real::syscall(number, a, b, c, d, e, f));
+        let pid = start::forking(|| a.call(number));
         if pid > 0 && flags & CLONE_PIDFD as u64 != 0 {
             files::fresh(*place);
         }

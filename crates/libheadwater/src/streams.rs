@@ -319,41 +319,29 @@ fn open_ours(path: Text, flags: c_int) -> Option<c_int> {
     Some(result(opened.map(|fd| fd as usize)) as c_int)
 }
 
-macro_rules! opens {
-    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
-        #[unsafe(no_mangle)]
-        pub extern "C-unwind" fn $name(path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
-            open_ours(path, flags).unwrap_or_else(|| fresh(real::$name(path, flags $(, $mode)?)))
-        }
-    )*};
-}
-
-opens! {
-    open(mode: libc::mode_t);
-    open64(mode: libc::mode_t);
-    __open_2();
-    __open64_2();
-}
-
 /// As [`open_ours`], of openat(2): of a path below `dir` the kernel knows alone.
 fn open_at(dir: c_int, path: Text, flags: c_int) -> Option<c_int> {
     let ours = dir == libc::AT_FDCWD || path.bytes().starts_with(b"/");
     ours.then(|| open_ours(path, flags)).flatten()
 }
 
-macro_rules! opens_at {
-    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
+macro_rules! opens {
+    ($($by:ident $name:ident($([$dir:ident])? path $(, $mode:ident)?);)*) => {$(
         #[unsafe(no_mangle)]
-        pub extern "C-unwind" fn $name(dir: c_int, path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
-            open_at(dir, path, flags).unwrap_or_else(|| fresh(real::$name(dir, path, flags $(, $mode)?)))
+        pub extern "C-unwind" fn $name($($dir: c_int,)? path: Text, flags: c_int $(, $mode: libc::mode_t)?) -> c_int {
+            $by($($dir,)? path, flags).unwrap_or_else(|| fresh(real::$name($($dir,)? path, flags $(, $mode)?)))
         }
     )*};
 }
 
-opens_at! {
-    openat(mode: libc::mode_t);
-    openat64(mode: libc::mode_t);
-    __openat_2();
+opens! {
+    open_ours open(path, mode);
+    open_ours open64(path, mode);
+    open_ours __open_2(path);
+    open_ours __open64_2(path);
+    open_at openat([dir] path, mode);
+    open_at openat64([dir] path, mode);
+    open_at __openat_2([dir] path);
 }
 
 /// strlog(9F), its text formatted by variadic.c.

@@ -10,7 +10,7 @@ use libc::{
 };
 
 use crate::calls::Calls;
-use crate::descriptor::{File, Sctp, then};
+use crate::descriptor::{Asked, File, Sctp, then};
 use crate::real;
 use crate::sctp;
 use crate::vectors::{MSG_CMSG_COMPAT, as_vectors, dontwait, one};
@@ -120,17 +120,12 @@ impl File for Sctp {
         crate::stdio::follow(new);
     }
 
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
         let r = call();
-        if r >= 0 && cmd == libc::F_SETFL {
-            sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+        if r >= 0
+            && let Some(flags) = asked.flags()
+        {
+            sctp::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
         }
         r
     }

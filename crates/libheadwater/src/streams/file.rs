@@ -10,7 +10,7 @@ use libc::{
 };
 
 use crate::calls::Calls;
-use crate::descriptor::{Endpoints, File, Streams, then};
+use crate::descriptor::{Asked, Endpoints, File, Streams, then};
 use crate::streams::{self, at};
 use crate::vectors::as_vectors;
 use crate::{real, refuse};
@@ -91,21 +91,15 @@ impl File for Streams {
         crate::stdio::follow(new);
     }
 
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        let set = || streams::set_flags(h, asked.arg as c_int);
         // What the opening has for itself the kernel would change for all.
-        if cmd == libc::F_SETFL && streams::owns_flags(h) {
-            return streams::set_flags(h, arg as c_int);
+        if asked.cmd == libc::F_SETFL && streams::owns_flags(h) {
+            return set();
         }
-        match (cmd, call()) {
+        match (asked.cmd, call()) {
             (libc::F_GETFL, r) if r >= 0 => streams::flags(h, r),
-            (libc::F_SETFL, r) if r >= 0 => streams::set_flags(h, arg as c_int),
+            (libc::F_SETFL, r) if r >= 0 => set(),
             (_, r) => r,
         }
     }
@@ -182,23 +176,14 @@ impl File for Endpoints {
     }
 
     /// The provider's own descriptor, of which this is a copy, does not wait.
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        match endpoint::get(h) {
-            Some(e) if cmd == libc::F_SETFL => {
-                e.set_nonblocking(arg as c_int & libc::O_NONBLOCK != 0);
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        match (endpoint::get(h), asked.cmd) {
+            (Some(e), libc::F_SETFL) => {
+                e.set_nonblocking(asked.arg as c_int & libc::O_NONBLOCK != 0);
                 0
             }
-            Some(e) if cmd == libc::F_GETFL && e.is_nonblocking() => {
-                libc::O_RDWR | libc::O_NONBLOCK
-            }
-            Some(_) if cmd == libc::F_GETFL => libc::O_RDWR,
+            (Some(e), libc::F_GETFL) if e.is_nonblocking() => libc::O_RDWR | libc::O_NONBLOCK,
+            (Some(_), libc::F_GETFL) => libc::O_RDWR,
             _ => call(),
         }
     }
