@@ -225,30 +225,26 @@ fn spawning(
     failed
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn posix_spawn(
-    pid: Place<pid_t>,
-    path: Text,
-    actions: Opaque,
-    attr: Opaque,
-    argv: Texts,
-    envp: Texts,
-) -> c_int {
-    let spawn = |envp: Texts| real::posix_spawn(pid, path, actions, attr, argv, envp);
-    spawning(path, actions, envp, || at(path, envp), spawn)
+macro_rules! spawns {
+    ($($name:ident of what is $found:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C-unwind" fn $name(
+            pid: Place<pid_t>,
+            file: Text,
+            actions: Opaque,
+            attr: Opaque,
+            argv: Texts,
+            envp: Texts,
+        ) -> c_int {
+            let spawn = |envp: Texts| real::$name(pid, file, actions, attr, argv, envp);
+            spawning(file, actions, envp, || $found(file, envp), spawn)
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn posix_spawnp(
-    pid: Place<pid_t>,
-    file: Text,
-    actions: Opaque,
-    attr: Opaque,
-    argv: Texts,
-    envp: Texts,
-) -> c_int {
-    let spawn = |envp: Texts| real::posix_spawnp(pid, file, actions, attr, argv, envp);
-    spawning(file, actions, envp, || found(file, envp), spawn)
+spawns! {
+    posix_spawn of what is at;
+    posix_spawnp of what is found;
 }
 
 #[unsafe(no_mangle)]

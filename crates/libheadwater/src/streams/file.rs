@@ -9,7 +9,7 @@ use libc::{
     timespec,
 };
 
-use crate::calls::Calls;
+use crate::calls::{Calls, as_called};
 use crate::descriptor::{Asked, Endpoints, File, Streams, then};
 use crate::streams::{self, at};
 use crate::vectors::as_vectors;
@@ -37,26 +37,13 @@ macro_rules! no_sockets {
 }
 
 impl Calls for Streams {
-    #[inline(always)]
-    unsafe fn read(self, h: Handle, _fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-        // SAFETY: the caller's room.
-        unsafe { streams::read(h, buf, n) }
-    }
-
-    #[inline(always)]
-    unsafe fn write(self, h: Handle, _fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-        // SAFETY: the caller's bytes.
-        unsafe { streams::write(h, buf, n) }
-    }
-
-    unsafe fn readv(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe { streams::readv(h, iov, n) }
-    }
-
-    unsafe fn writev(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe { streams::writev(h, iov, n) }
+    as_called! { streams:
+        #[inline(always)]
+        read(buf: *mut c_void, n: size_t) -> ssize_t = read(buf, n);
+        #[inline(always)]
+        write(buf: *const c_void, n: size_t) -> ssize_t = write(buf, n);
+        readv(iov: *const iovec, n: c_int) -> ssize_t = readv(iov, n);
+        writev(iov: *const iovec, n: c_int) -> ssize_t = writev(iov, n);
     }
 
     as_vectors!(
