@@ -81,17 +81,11 @@ impl Drop for Endpoint {
 }
 
 fn out(data: &[u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: data.as_ptr().cast_mut().cast(),
-        iov_len: data.len(),
-    }]
+    [sys::buffer(data.as_ptr(), data.len())]
 }
 
 fn room(into: &mut [u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    }]
+    [sys::buffer(into.as_mut_ptr(), into.len())]
 }
 
 /// Waits for connections.

@@ -299,10 +299,7 @@ pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {
 
 /// How many bytes of a vector are left after the first `done`, as a vector of at most [`T_IOV_MAX`].
 pub(crate) fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
-    let empty = iovec {
-        iov_base: core::ptr::null_mut(),
-        iov_len: 0,
-    };
+    let empty = headwater_host::sys::buffer(core::ptr::null::<u8>(), 0);
     let mut left = [empty; T_IOV_MAX];
     let mut n = 0;
     for part in data {

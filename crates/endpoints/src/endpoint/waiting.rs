@@ -330,9 +330,5 @@ where
 }
 
 pub(super) fn watched(fd: i32, events: u32) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: events as i16,
-        revents: 0,
-    }
+    sys::entry(fd, events as i16)
 }

@@ -176,10 +176,7 @@ fn told(refusal: Refusal) -> Refusal {
 }
 
 fn vector(bytes: &[u8]) -> iovec {
-    iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    }
+    headwater_host::sys::buffer(bytes.as_ptr(), bytes.len())
 }
 
 /// More parts than this are copied together.

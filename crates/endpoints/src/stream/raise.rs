@@ -215,10 +215,7 @@ impl Driver {
 }
 
 fn vector(bytes: &mut [u8]) -> iovec {
-    iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    }
+    headwater_host::sys::buffer(bytes.as_mut_ptr(), bytes.len())
 }
 
 fn some(data: &[u8]) -> Option<&[u8]> {
