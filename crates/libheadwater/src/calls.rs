@@ -42,7 +42,7 @@ macro_rules! calls {
         /// What a kind of descriptor does in each call. What it does not say is done as to a foreign one.
         #[allow(unused_unsafe, reason = "of calls that take nothing but numbers")]
         #[allow(clippy::too_many_arguments, reason = "a call's own, and what it is made on")]
-        pub trait Calls: Sized {
+        pub trait Calls: Copy {
             $(
                 /// # Safety
                 #[doc = concat!("As ", stringify!($name), "(2) asks of its caller: its buffers and addresses are as long as it says.")]

@@ -33,17 +33,24 @@ macro_rules! of_kind {
 }
 pub(crate) use of_kind;
 
+#[derive(Clone, Copy)]
 pub struct Connections;
+#[derive(Clone, Copy)]
 pub struct Streams;
 /// Transport endpoints that are used by function calls.
+#[derive(Clone, Copy)]
 pub struct Endpoints;
 /// SCTP sockets of our own.
+#[derive(Clone, Copy)]
 pub struct Sctp;
 /// epoll(7).
+#[derive(Clone, Copy)]
 pub struct Sets;
 /// Connections that the former image looked after, and this one not yet.
+#[derive(Clone, Copy)]
 pub struct Inherited;
 /// The library's own.
+#[derive(Clone, Copy)]
 pub struct Hidden;
 
 /// What fcntl(2) is asked for.
@@ -61,7 +68,7 @@ impl Asked {
 }
 
 /// `fd` is, or was, a number of `h`.
-pub trait File: Sized {
+pub trait File: Copy {
     /// The number goes with `call`, the kernel's: what is said after it comes after. Leaves errno as that call left it.
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int;
 
