@@ -101,11 +101,7 @@ mod tests {
     use super::*;
 
     fn readable(fd: i32, timeout: Option<u64>) -> bool {
-        let mut p = [libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
+        let mut p = [sys::entry(fd, libc::POLLIN)];
         sys::ppoll(&mut p, timeout) == Ok(1)
     }
 

@@ -220,6 +220,25 @@ pub unsafe fn munmap(addr: *mut u8, len: usize) -> Result<()> {
     call!(munmap, addr, len).map(drop)
 }
 
+/// An entry of poll(2).
+#[inline]
+pub const fn entry(fd: i32, events: i16) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    }
+}
+
+/// A buffer of readv(2), writev(2) and their kin.
+#[inline]
+pub const fn buffer<T>(at: *const T, len: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: at.cast_mut().cast(),
+        iov_len: len,
+    }
+}
+
 /// poll(2) with a timeout in nanoseconds (`None`: for ever). Returns the number of ready descriptors.
 pub fn ppoll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> Result<usize> {
     let ts = timeout_ns.map(timespec);

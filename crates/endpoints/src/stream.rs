@@ -23,6 +23,8 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use headwater_streams::ddi::owned::Message;
+use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
 use headwater_streams::exec::Queue;
 use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::exec::registry::{register_device, register_module};
@@ -97,6 +99,12 @@ pub struct Known {
 /// The streams with a transport at the bottom, by what I_FDINSERT calls them: ACCEPTOR_id. An endpoint found here is not
 /// let go before the table is left. Entered inside a perimeter, so that a fork finds it free.
 static STREAMS: Guarded<BTreeMap<u32, Open>> = Guarded::new(BTreeMap::new());
+
+/// The message of a primitive, one that goes before others or not.
+fn proto(is_high: bool, primitive: &[u8]) -> Message {
+    let kind = if is_high { M_PCPROTO } else { M_PROTO };
+    Message::from_bytes(kind, primitive)
+}
 
 /// The head of the stream that a queue belongs to.
 fn head_of(q: Queue) -> Option<&'static Head> {

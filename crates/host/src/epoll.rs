@@ -572,11 +572,7 @@ impl Descriptor for Sets {
     /// What its members had may have been taken since.
     fn kernel_holds(&self, h: Handle, reported: u32, _asked: u32) -> u32 {
         let Some(set) = by_handle(h) else { return 0 };
-        let mut look = [libc::pollfd {
-            fd: set.ep.load(Ordering::Relaxed),
-            events: libc::POLLIN,
-            revents: 0,
-        }];
+        let mut look = [sys::entry(set.ep.load(Ordering::Relaxed), libc::POLLIN)];
         match crate::sys::ppoll(&mut look, Some(0)) {
             Ok(0) => reported & !IN,
             _ => reported,

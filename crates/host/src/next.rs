@@ -166,3 +166,12 @@ pub fn set_errno(e: i32) {
     // SAFETY: always a valid pointer.
     unsafe { *libc::__errno_location() = e }
 }
+
+/// What `does` gives, with errno as it was before.
+#[inline]
+pub fn keep_errno<T>(does: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let given = does();
+    set_errno(before);
+    given
+}

@@ -551,11 +551,7 @@ fn end_unclaimed(who: &[Handle]) {
     }
 }
 
-pub(crate) const EMPTY: pollfd = pollfd {
-    fd: -1,
-    events: 0,
-    revents: 0,
-};
+pub(crate) const EMPTY: pollfd = sys::entry(-1, 0);
 
 fn kernel_side(p: &pollfd) -> pollfd {
     let events = match tracked(p.fd) {
@@ -565,11 +561,7 @@ fn kernel_side(p: &pollfd) -> pollfd {
     if events & table::NOT_KERNELS != 0 {
         return EMPTY;
     }
-    pollfd {
-        fd: p.fd,
-        events: events as i16,
-        revents: 0,
-    }
+    sys::entry(p.fd, events as i16)
 }
 
 /// Adds kernel events to an entry; true if it only now became ready.

@@ -209,11 +209,7 @@ fn select_with(
     for (p, fd) in list.iter_mut().zip(members_of(nfds, sets)) {
         let asked = sets.iter().zip(ASK).filter(|(set, _)| has(set, fd));
         let events = asked.fold(0, |events, (_, ask)| events | ask);
-        *p = pollfd {
-            fd,
-            events,
-            revents: 0,
-        };
+        *p = sys::entry(fd, events);
         n += 1;
     }
     let list = &mut list[..n];

@@ -404,11 +404,7 @@ mod tests {
 
     /// Does a sleep at `bell` end at once?
     fn is_woken(bell: i32) -> bool {
-        let mut p = [libc::pollfd {
-            fd: bell,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
+        let mut p = [sys::entry(bell, libc::POLLIN)];
         let woken = sys::ppoll(&mut p, Some(0)) == Ok(1);
         bell::take(bell);
         woken

@@ -92,11 +92,7 @@ impl Rest {
 
     /// Until something has come, or happened, there at the latest. Gives its place.
     pub fn at(&mut self, fd: i32, events: i16) -> usize {
-        self.set.push(libc::pollfd {
-            fd,
-            events,
-            revents: 0,
-        });
+        self.set.push(sys::entry(fd, events));
         self.set.len() - 1
     }
 
@@ -396,11 +392,7 @@ impl Worker {
     fn sleep(&self, rests: &mut [Rest; CLIENTS], set: &mut Vec<libc::pollfd>) {
         let bell = self.bell.load(Ordering::Acquire);
         set.clear();
-        set.push(libc::pollfd {
-            fd: bell,
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        set.push(sys::entry(bell, libc::POLLIN));
         let mut until = u64::MAX;
         for rest in rests.iter_mut() {
             rest.set.iter_mut().for_each(|at| at.revents = 0);

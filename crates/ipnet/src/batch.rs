@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::{memory, sys};
-use libc::{iovec, mmsghdr, msghdr};
+use libc::{mmsghdr, msghdr};
 use syscalls::{Sysno, syscall};
 
 use super::icmp;
@@ -49,18 +49,12 @@ fn send_some(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
         return send_some(fd, v6, &packets[..wrong]);
     }
     let mut to = [Address::any(false); MOST];
-    let mut parts = [iovec {
-        iov_base: core::ptr::null_mut(),
-        iov_len: 0,
-    }; MOST];
+    let mut parts = [sys::buffer(core::ptr::null::<u8>(), 0); MOST];
     let mut controls = [const { Control([0; 128]) }; MOST];
     let mut messages: [mmsghdr; MOST] = sys::zeroed();
     for (i, packet) in packets.iter().enumerate() {
         to[i] = Address::of_ip(packet.to, 0);
-        parts[i] = iovec {
-            iov_base: packet.data.as_ptr() as *mut _,
-            iov_len: packet.data.len(),
-        };
+        parts[i] = sys::buffer(packet.data.as_ptr(), packet.data.len());
         let control = packet
             .from
             .map_or(0, |from| put_source(&mut controls[i], 0, from));
@@ -182,15 +176,9 @@ impl Inbox {
         }
         let ask = self.ask.min(self.slots.len());
         let mut messages: [mmsghdr; MOST] = sys::zeroed();
-        let mut parts = [iovec {
-            iov_base: core::ptr::null_mut(),
-            iov_len: 0,
-        }; MOST];
+        let mut parts = [sys::buffer(core::ptr::null::<u8>(), 0); MOST];
         for (i, slot) in self.slots[..ask].iter_mut().enumerate() {
-            parts[i] = iovec {
-                iov_base: slot.bytes.as_mut_ptr() as *mut _,
-                iov_len: slot.bytes.len(),
-            };
+            parts[i] = sys::buffer(slot.bytes.as_mut_ptr(), slot.bytes.len());
             let header = &mut messages[i].msg_hdr;
             header.msg_name = &raw mut slot.from as *mut _;
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;

@@ -2,7 +2,6 @@
 //! socket holds what concerns any sender of its protocol on this host, whatever filter is attached.
 
 use headwater_host::sys;
-use libc::iovec;
 
 use super::icmp::{self, Trouble};
 use crate::Address;
@@ -43,10 +42,7 @@ pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
     let (mut to, mut message): (libc::sockaddr_storage, libc::msghdr) =
         (headwater_host::sys::zeroed(), headwater_host::sys::zeroed());
     let mut control = Control([0; 128]);
-    let mut part = iovec {
-        iov_base: quote.as_mut_ptr() as *mut _,
-        iov_len: quote.len(),
-    };
+    let mut part = sys::buffer(quote.as_mut_ptr(), quote.len());
     message.msg_name = &raw mut to as *mut _;
     message.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
     message.msg_iov = &mut part;

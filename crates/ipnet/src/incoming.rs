@@ -1,7 +1,6 @@
 //! Datagrams that arrive: several in one call, and several in one message (UDP_GRO).
 
 use headwater_host::{memory, sys};
-use libc::iovec;
 
 use crate::again;
 use crate::control::{Control, controls};
@@ -98,15 +97,9 @@ impl Incoming {
         }
         let ask = self.ask.min(self.slots.len());
         let mut messages: [libc::mmsghdr; MESSAGES] = sys::zeroed();
-        let mut parts = [iovec {
-            iov_base: core::ptr::null_mut(),
-            iov_len: 0,
-        }; MESSAGES];
+        let mut parts = [sys::buffer(core::ptr::null::<u8>(), 0); MESSAGES];
         for (i, slot) in self.slots[..ask].iter_mut().enumerate() {
-            parts[i] = iovec {
-                iov_base: slot.bytes.as_mut_ptr() as *mut _,
-                iov_len: BUFFER,
-            };
+            parts[i] = sys::buffer(slot.bytes.as_mut_ptr(), BUFFER);
             let header = &mut messages[i].msg_hdr;
             header.msg_name = &raw mut slot.from as *mut _;
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;

@@ -123,20 +123,23 @@ pub extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     actions: Opaque,
     from: c_int,
 ) -> c_int {
-    // Actions that were made anew at that place have none yet.
-    let anew = used(actions) == 0;
     // SAFETY: the program has made them, by a C library that knows what is to be added.
-    let failed = unsafe { real::posix_spawn_file_actions_addclosefrom_np(actions, from) };
-    if failed != 0 {
-        return failed;
-    }
-    if anew {
-        forget(actions, |_| true);
-    }
-    if !note(actions, CLOSES, from) {
+    let add = || unsafe { real::posix_spawn_file_actions_addclosefrom_np(actions, from) };
+    let failed = adding(actions, add);
+    if failed == 0 && !note(actions, CLOSES, from) {
         MORE_CLOSE.store(true, Ordering::Relaxed);
     }
-    0
+    failed
+}
+
+fn adding(actions: Opaque, add: impl FnOnce() -> c_int) -> c_int {
+    // Actions that were made anew at that place have none yet.
+    let anew = used(actions) == 0;
+    let failed = add();
+    if failed == 0 && anew {
+        forget(actions, |_| true);
+    }
+    failed
 }
 
 /// The new image gets a copy whatever the descriptor's own close-on-exec flag says.
@@ -146,13 +149,10 @@ pub extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     fd: c_int,
     to: c_int,
 ) -> c_int {
-    let anew = used(actions) == 0;
-    let failed = real::posix_spawn_file_actions_adddup2(actions, fd, to);
+    let add = || real::posix_spawn_file_actions_adddup2(actions, fd, to);
+    let failed = adding(actions, add);
     if failed != 0 {
         return failed;
-    }
-    if anew {
-        forget(actions, |_| true);
     }
     // What was copied there before is what is copied now.
     let copied = of(actions).find(|&(of, there)| of != CLOSES && there == fd);

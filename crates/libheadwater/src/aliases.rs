@@ -40,6 +40,8 @@ jumps! {
     __sigaction = process::sigaction,
     __sigtimedwait = process::sigtimedwait,
     __sysv_signal = process::sysv_signal,
+    bsd_signal = process::signal,
+    ssignal = process::signal,
     _IO_popen = process::popen,
     _IO_fdopen = process::fdopen,
     _IO_fopen = makers::fopen,

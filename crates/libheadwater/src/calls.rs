@@ -128,6 +128,18 @@ macro_rules! serves {
 
 prototypes!(calls);
 
+/// Verbs of a kind that are functions of a module, of the handle and what else is given.
+macro_rules! as_called {
+    ($module:ident: $($(#[$how:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $to:ident($($given:expr),*);)*) => {$(
+        $(#[$how])*
+        unsafe fn $name(self, h: Handle, _fd: c_int $(, $arg: $ty)*) -> $ret {
+            // SAFETY: the caller's arguments.
+            unsafe { $module::$to(h $(, $given)*) }
+        }
+    )*};
+}
+pub(crate) use as_called;
+
 impl Calls for Inherited {
     unsafe fn ioctl(self, _h: Handle, fd: c_int, request: c_ulong, arg: usize) -> c_int {
         // SAFETY: the caller's argument.
@@ -175,17 +187,9 @@ impl Arguments {
     pub fn of<T: Argument>(&self, i: usize) -> T {
         T::of(self.0[i])
     }
-    pub fn int(&self, i: usize) -> c_int {
-        self.0[i] as c_int
-    }
-    pub fn size(&self, i: usize) -> usize {
-        self.0[i] as usize
-    }
-    pub fn at<T>(&self, i: usize) -> *mut T {
-        core::ptr::with_exposed_provenance_mut(self.0[i] as usize)
-    }
+
     /// A number that is not foreign?
     pub fn is_known(&self, i: usize) -> bool {
-        table::lookup(self.int(i)).is_some()
+        table::lookup(self.of(i)).is_some()
     }
 }

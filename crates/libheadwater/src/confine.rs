@@ -5,6 +5,7 @@ use core::ptr::null;
 use core::time::Duration;
 
 use headwater_host::lifecycle::{self, Moment};
+use headwater_host::next::keep_errno;
 use headwater_host::poll::only_sockets;
 use headwater_host::table::{self, Kind};
 use headwater_host::{counters, process, select as selecting, signal, sleeps};
@@ -52,24 +53,24 @@ fn confining(by_filter: bool, filter: c_ulong, for_all: bool) {
     if by_filter && filter == 0 || !process::present() || process::is_borrowed() {
         return;
     }
-    let errno = headwater_host::next::errno();
-    confine::leave_rings();
-    lifecycle::tell(Moment::Confining);
-    lifecycle::tell(Moment::Counting);
-    counters::write_line("confined");
-    signal::stop_watching();
-    counters::reset();
-    let any = table::any_tracked();
-    let more = confine::forget();
-    start::leave_sockets();
-    if for_all && any {
-        confine::wake_all();
-        sleeps::await_none(NO_SLEEP, SLEEPERS);
-    }
-    if !more {
-        signal::give_back();
-    }
-    headwater_host::next::set_errno(errno);
+    keep_errno(|| {
+        confine::leave_rings();
+        lifecycle::tell(Moment::Confining);
+        lifecycle::tell(Moment::Counting);
+        counters::write_line("confined");
+        signal::stop_watching();
+        counters::reset();
+        let any = table::any_tracked();
+        let more = confine::forget();
+        start::leave_sockets();
+        if for_all && any {
+            confine::wake_all();
+            sleeps::await_none(NO_SLEEP, SLEEPERS);
+        }
+        if !more {
+            signal::give_back();
+        }
+    });
 }
 
 /// Is it a set of which the kernel knows all, in a process that makes no calls of ours?

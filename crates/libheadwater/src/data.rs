@@ -13,6 +13,94 @@ use crate::descriptor::{Connections, File, of_kind};
 use crate::files::{self, Now};
 use crate::result;
 
+/// What receiving and sending have alike. `$by` serves a connection; `own` is the program's call, for as long as the kernel serves it, and
+/// `again` begins it anew, where a handler or another thread has given its number to something else.
+macro_rules! one_way {
+    ($moves:ident, $kept:ident by $by:path: $vector:ident, $positioned:ident, $flagged:ident of $buf:ty) => {
+        #[inline]
+        unsafe fn $moves(
+            h: Handle,
+            fd: c_int,
+            iov: &[iovec],
+            flags: c_int,
+            own: Own<'_>,
+            again: impl FnOnce() -> ssize_t,
+        ) -> ssize_t {
+            // SAFETY: the program's buffers.
+            let told = conn::get(h).and_then(|c| unsafe { $by(c, fd, iov, flags, own) });
+            ended(told, fd, h, again, || own(fd, iov))
+        }
+
+        /// The same, as a step of a call on `fd` that keeps its connection.
+        ///
+        /// # Safety
+        /// `iov` are the program's buffers.
+        pub(super) unsafe fn $kept(
+            c: &'static conn::Conn,
+            fd: c_int,
+            iov: &[iovec],
+            flags: c_int,
+            own: Own<'_>,
+        ) -> ssize_t {
+            // SAFETY: the program's buffers.
+            match unsafe { $by(c, fd, iov, flags, own) } {
+                Some(r) => result(r),
+                None => own(c.fd(), iov),
+            }
+        }
+
+        #[inline(never)]
+        pub unsafe fn $vector(h: Handle, fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
+            // SAFETY: the program's buffers.
+            unsafe {
+                let Some(v) = something(iov, n as usize) else {
+                    return real::$vector(fd, iov, n);
+                };
+                let own: Own<'_> = &|fd, v| real::$vector(fd, v.as_ptr(), v.len() as c_int);
+                $moves(h, fd, v, 0, own, || calls::$vector(fd, iov, n))
+            }
+        }
+
+        #[inline(never)]
+        pub unsafe fn $positioned(
+            h: Handle,
+            fd: c_int,
+            iov: *const iovec,
+            n: c_int,
+            at: off_t,
+            flags: c_int,
+        ) -> ssize_t {
+            // SAFETY: the program's buffers.
+            unsafe {
+                let Some(v) = something(iov, n as usize).filter(|_| is_readv(at, flags)) else {
+                    return real::$positioned(fd, iov, n, at, flags);
+                };
+                let own: Own<'_> =
+                    &|fd, v| real::$positioned(fd, v.as_ptr(), v.len() as c_int, -1, flags);
+                let again = || calls::$positioned(fd, iov, n, at, flags);
+                $moves(h, fd, v, dontwait(flags), own, again)
+            }
+        }
+
+        #[inline(never)]
+        pub unsafe fn $flagged(
+            h: Handle,
+            fd: c_int,
+            buf: $buf,
+            n: size_t,
+            flags: c_int,
+        ) -> ssize_t {
+            // SAFETY: the program's bytes, or its room for them.
+            unsafe {
+                let flags = flags & !MSG_CMSG_COMPAT;
+                let own: Own<'_> = &|fd, v| real::$flagged(fd, v[0].iov_base, v[0].iov_len, flags);
+                let again = || calls::$flagged(fd, buf, n, flags);
+                $moves(h, fd, &one(buf, n), flags, own, again)
+            }
+        }
+    };
+}
+
 mod between;
 mod receive;
 mod send;
@@ -25,7 +113,7 @@ macro_rules! as_called {
         #[inline(always)]
         unsafe fn $name(self, h: Handle, fd: c_int $(, $arg: $ty)*) -> $ret {
             // SAFETY: the caller's arguments.
-            unsafe { $module::of_connection::$name(h, fd $(, $arg)*) }
+            unsafe { $module::$name(h, fd $(, $arg)*) }
         }
     )*};
 }
@@ -101,11 +189,6 @@ fn anew(
     }
 }
 
-fn refuse(errno: c_int) -> ssize_t {
-    next::set_errno(errno);
-    -1
-}
-
 fn is_socket(fd: c_int) -> bool {
     table::lookup(fd).is_some_and(|h| of_kind!(h, is_socket()))
 }
@@ -119,9 +202,7 @@ fn keeping<R>(h: Handle, call: impl FnOnce(Option<&'static conn::Conn>) -> R) ->
     });
     let told = call(held.map(|held| held.0));
     if let Some((c, pin)) = held {
-        let errno = next::errno();
-        pins::unpin(c, pin);
-        next::set_errno(errno);
+        next::keep_errno(|| pins::unpin(c, pin));
     }
     told
 }

@@ -2,13 +2,14 @@
 //!
 //! A new kind has a line in [`of_kind`], its [`File`], and of `Calls` what is not the kernel's own call.
 
+use headwater_host::epoll;
+use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{epoll, next};
 use headwater_sockets::ending::AfterClose;
 use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
-use crate::real;
+use crate::{real, refuse};
 
 /// Calls a verb of the [`File`] or `Calls` that a handle's kind has, by the table of kinds in it.
 macro_rules! of_kind {
@@ -52,6 +53,20 @@ pub struct Inherited;
 #[derive(Clone, Copy)]
 pub struct Hidden;
 
+/// What fcntl(2) is asked for.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub cmd: c_int,
+    pub arg: usize,
+}
+
+impl Asked {
+    /// Those of F_SETFL.
+    pub fn flags(self) -> Option<c_int> {
+        (self.cmd == libc::F_SETFL).then_some(self.arg as c_int)
+    }
+}
+
 /// `fd` is, or was, a number of `h`.
 pub trait File: Copy {
     /// The number goes with `call`, the kernel's: what is said after it comes after. Leaves errno as that call left it.
@@ -71,14 +86,7 @@ pub trait File: Copy {
     fn copied(self, h: Handle, new: c_int);
 
     /// fcntl(2) but for copies, with the kernel's own.
-    fn fcntl(
-        self,
-        _h: Handle,
-        _fd: c_int,
-        _cmd: c_int,
-        _arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, _h: Handle, _fd: c_int, _asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
         call()
     }
 
@@ -101,9 +109,7 @@ pub trait File: Copy {
 /// `after` what went, with errno as it was left.
 pub fn then<T>(r: c_int, after: Option<T>, finish: impl FnOnce(T)) -> c_int {
     if let Some(after) = after {
-        let errno = next::errno();
-        finish(after);
-        next::set_errno(errno);
+        keep_errno(|| finish(after));
     }
     r
 }
@@ -116,14 +122,14 @@ fn pass_on(new: c_int) {
 }
 
 /// Of a connection, which is adopted where its flags are kept here too.
-fn fcntl(fd: c_int, cmd: c_int, arg: usize, call: impl FnOnce() -> c_int) -> c_int {
+fn fcntl(fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
     let r = call();
     if r >= 0
-        && cmd == libc::F_SETFL
+        && let Some(flags) = asked.flags()
         && let Some(h) = table::socket(fd)
     {
-        options::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
-        if arg as c_int & libc::O_ASYNC != 0 {
+        options::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
+        if flags & libc::O_ASYNC != 0 {
             // SIGIO is raised for what the kernel sees.
             life::needs_kernel(fd);
         }
@@ -173,15 +179,8 @@ impl File for Connections {
         pass_on(new);
     }
 
-    fn fcntl(
-        self,
-        _h: Handle,
-        fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        fcntl(fd, cmd, arg, call)
+    fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        fcntl(fd, asked, call)
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -204,15 +203,8 @@ impl File for Inherited {
         pass_on(new);
     }
 
-    fn fcntl(
-        self,
-        _h: Handle,
-        fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        fcntl(fd, cmd, arg, call)
+    fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        fcntl(fd, asked, call)
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -238,8 +230,7 @@ impl File for Hidden {
     }
 
     fn close(self, _h: Handle, _fd: c_int) -> c_int {
-        next::set_errno(libc::EBADF);
-        -1
+        refuse(libc::EBADF)
     }
 
     fn lost(self, _h: Handle, fd: c_int) {

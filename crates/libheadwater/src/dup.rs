@@ -1,12 +1,13 @@
 //! dup(2) and its kin.
 
-use headwater_host::{next, process, select, sys, table};
+use headwater_host::next::keep_errno;
+use headwater_host::{process, select, sys, table};
 use headwater_sockets::{lend, restart};
 use libc::c_int;
 
 use crate::descriptor::{File, of_kind};
-use crate::files::{fresh, is_hidden, keep_errno, note_dup};
-use crate::{real, stdio};
+use crate::files::{fresh, is_hidden, note_dup};
+use crate::{real, refuse, stdio};
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dup(fd: c_int) -> c_int {
@@ -54,8 +55,7 @@ fn replace(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
     // What the kernel would refuse must leave `to` as it is.
     let known = table::lookup(to);
     if known.is_some_and(is_hidden) || known.is_some() && beyond_limit(to) || !sys::is_open(fd) {
-        next::set_errno(libc::EBADF);
-        return -1;
+        return refuse(libc::EBADF);
     }
     if known.is_none() && table::socket(fd).is_some() {
         restart::taken(to);

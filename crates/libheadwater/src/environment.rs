@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Part};
+use headwater_host::next::keep_errno;
 use headwater_host::{process, sys};
 use headwater_streams::head::exec::Inheritance;
 use libc::c_char;
@@ -72,14 +73,13 @@ pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
         }
     });
     let result = start();
-    let errno = headwater_host::next::errno();
-    with(|list| {
+    let end = |list: &mut Vec<Standing>| {
         for s in list.iter_mut().filter(|s| s.theirs.environment() == at) {
             s.ended = true;
         }
         take_away(list);
-    });
-    headwater_host::next::set_errno(errno);
+    };
+    keep_errno(|| with(end));
     result
 }
 

@@ -1,5 +1,6 @@
 //! pidfd_getfd(2): a copy of a descriptor of some process. What this process has too, as its own or by fork, is a duplicate here.
 
+use headwater_host::next::keep_errno;
 use headwater_host::{process, sys, table};
 use libc::c_int;
 
@@ -9,7 +10,7 @@ use crate::files;
 pub fn fetched(fd: c_int, new: c_int) -> c_int {
     files::fresh(new);
     if new >= 0 && table::any() && process::present() {
-        files::keep_errno(|| {
+        keep_errno(|| {
             if let Some(own) = own_number(fd, new) {
                 files::note_dup(own, new);
             }

@@ -1,11 +1,12 @@
 //! Calls on descriptors as such.
 
+use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{next, process, select, sys};
+use headwater_host::{process, select, sys};
 use headwater_sockets::{lend, life};
 use libc::{c_int, c_uint};
 
-use crate::descriptor::{File, Hidden, of_kind};
+use crate::descriptor::{Asked, File, Hidden, of_kind};
 use crate::real;
 
 #[unsafe(no_mangle)]
@@ -120,12 +121,6 @@ fn forget(fd: c_int, h: Handle) {
     }
 }
 
-pub fn keep_errno(does: impl FnOnce()) {
-    let errno = next::errno();
-    does();
-    next::set_errno(errno);
-}
-
 pub fn note_dup(fd: c_int, new: c_int) {
     if new >= 0
         && let Some(h) = table::lookup(fd)
@@ -154,7 +149,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, cmd: c_int, arg: usize) -> c_in
     }
     match table::lookup(fd) {
         None => call(),
-        Some(h) => of_kind!(h, fcntl(fd, cmd, arg, call)),
+        Some(h) => of_kind!(h, fcntl(fd, Asked { cmd, arg }, call)),
     }
 }
 

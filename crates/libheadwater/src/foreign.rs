@@ -1,12 +1,13 @@
 //! Calls that move data, on sockets that are none of ours: descriptors of ours may be in a message on any.
 
-use headwater_host::{next, process, signal, table};
+use headwater_host::next::keep_errno;
+use headwater_host::{process, signal, table};
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 
 use crate::files::fresh;
 use crate::passed::{Passed, each_passed};
 use crate::vectors::{MSG_CMSG_COMPAT, length};
-use crate::{real, result, sctp};
+use crate::{real, refuse, sctp};
 
 /// What a foreign socket brings may be descriptors under numbers that we knew.
 ///
@@ -174,14 +175,12 @@ pub unsafe fn pass(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
         }
         let mut passed = Passed::new(msg);
         if let Err(e) = passed.prepare(msg) {
-            return result(Err(e));
+            return refuse(e);
         }
         let r = real::sendmsg(fd, passed.message(msg), flags);
-        let errno = next::errno();
         if r >= 0 {
-            passed.sent();
+            keep_errno(|| passed.sent());
         }
-        next::set_errno(errno);
         r
     }
 }

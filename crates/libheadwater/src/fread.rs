@@ -11,7 +11,7 @@ use crate::stdio::{self, Served};
 const BLOCK: size_t = 128;
 
 macro_rules! freads {
-    ($($name:ident($($room:ident)?) $lock:ident;)*) => {$(
+    ($($name:ident($($room:ident)?) $locks:literal;)*) => {$(
         /// # Safety
         /// As fread(3) asks of its caller: `file` is one, and `to` has room for `n` of that size.
         #[unsafe(no_mangle)]
@@ -26,7 +26,7 @@ macro_rules! freads {
             unsafe {
                 match stdio::served(file)$(.filter(|_| fits(size, n, $room)))? {
                     None => real::$name(to, $($room,)? size, n, file.as_ptr()),
-                    Some(served) => $lock(served, to, size, n, file),
+                    Some(served) => serve(served, to, size, n, file, $locks),
                 }
             }
         }
@@ -34,24 +34,10 @@ macro_rules! freads {
 }
 
 freads! {
-    fread() locked;
-    fread_unlocked() unlocked;
-    __fread_chk(room) locked;
-    __fread_unlocked_chk(room) unlocked;
-}
-
-/// Under the FILE's lock. On its own, so that the FILEs of others, of which a program may read thousands of words, go straight on.
-#[cold]
-#[inline(never)]
-unsafe fn locked(
-    served: &Served,
-    to: *mut c_void,
-    size: size_t,
-    n: size_t,
-    file: FilePtr,
-) -> size_t {
-    // SAFETY: the program's room.
-    stdio::locked(file, |file| unsafe { take(served, to, size, n, file) })
+    fread() true;
+    fread_unlocked() false;
+    __fread_chk(room) true;
+    __fread_unlocked_chk(room) false;
 }
 
 /// Where it does not, the C library ends the program.
@@ -59,18 +45,25 @@ fn fits(size: size_t, n: size_t, room: size_t) -> bool {
     size.checked_mul(n).is_some_and(|all| all <= room)
 }
 
-/// Where the program says that it needs none.
+/// `locks`: under the FILE's lock, where the program does not say that it has it to itself. On its own, so that the FILEs of others, of
+/// which a program may read thousands of words, go straight on.
 #[cold]
 #[inline(never)]
-unsafe fn unlocked(
+unsafe fn serve(
     served: &Served,
     to: *mut c_void,
     size: size_t,
     n: size_t,
     file: FilePtr,
+    locks: bool,
 ) -> size_t {
-    // SAFETY: the program's FILE, which it has to itself, and its room.
-    unsafe { take(served, to, size, n, Held::new(file)) }
+    // SAFETY: the program's FILE, which it has to itself where it needs no lock, and its room.
+    unsafe {
+        match locks {
+            true => stdio::locked(file, |file| take(served, to, size, n, file)),
+            false => take(served, to, size, n, Held::new(file)),
+        }
+    }
 }
 
 unsafe fn take(served: &Served, to: *mut c_void, size: size_t, n: size_t, file: Held) -> size_t {

@@ -26,6 +26,20 @@
 //!
 //! Exported functions are `extern "C-unwind"`: a cancelled thread unwinds through them, so they own nothing across a wait.
 
+/// Calls of _FORTIFY_SOURCE, each as another one if it concerns us and the room is enough; else the C library's, which ends the program
+/// where it is not.
+macro_rules! checked {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $call:expr, if $ours:expr;)*) => {$(
+        /// # Safety
+        #[doc = concat!("As `", stringify!($call), "` asks of its caller, with room for `size` bytes.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            // SAFETY: the program's arguments, and its room, of which no more than `size` is used.
+            unsafe { if $ours { $call } else { real::$name($($arg),*) } }
+        }
+    )*};
+}
+
 mod actions;
 mod aliases;
 mod calls;
@@ -82,9 +96,13 @@ static MEMORY: Memory = Memory;
 fn result(r: Result<usize, i32>) -> isize {
     match r {
         Ok(n) => n as isize,
-        Err(e) => {
-            next::set_errno(e);
-            -1
-        }
+        Err(e) => refuse(e),
     }
+}
+
+/// -1, and this errno.
+#[inline]
+fn refuse<T: From<i8>>(errno: i32) -> T {
+    next::set_errno(errno);
+    T::from(-1)
 }

@@ -69,18 +69,12 @@ impl NetBuf {
 
     /// Where readv(2) would put what comes.
     pub fn part(&self) -> iovec {
-        iovec {
-            iov_base: self.buf,
-            iov_len: self.maxlen as usize,
-        }
+        headwater_host::sys::buffer(self.buf, self.maxlen as usize)
     }
 
     /// What writev(2) would send.
     pub fn sent(&self) -> iovec {
-        iovec {
-            iov_base: self.buf,
-            iov_len: self.len as usize,
-        }
+        headwater_host::sys::buffer(self.buf, self.len as usize)
     }
 
     pub fn maxlen(&self) -> usize {

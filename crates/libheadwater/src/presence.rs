@@ -7,7 +7,7 @@ use libc::{c_int, c_uint};
 
 use crate::given::{Place, Text};
 use crate::names::{self, Name};
-use crate::real;
+use crate::{real, refuse};
 
 /// What anybody may do with a name of ours.
 const MODE: libc::mode_t = 0o666;
@@ -65,10 +65,7 @@ pub fn may(told: c_int, path: Text, mode: c_int) -> c_int {
     }
     match ours(path) {
         Some(_) if mode & libc::X_OK == 0 => 0,
-        Some(_) => {
-            next::set_errno(libc::EACCES);
-            told
-        }
+        Some(_) => refuse(libc::EACCES),
         None => told,
     }
 }
@@ -116,8 +113,7 @@ fn given<T>(path: Text, to: Place<T>, answer: impl FnOnce(Name) -> T) -> c_int {
         return -1;
     };
     let Some(to) = to.get() else {
-        next::set_errno(libc::EFAULT);
-        return -1;
+        return refuse(libc::EFAULT);
     };
     *to = answer(name);
     0

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 use headwater_host::image::{self, Image};
 use headwater_host::lifecycle::{self, End, Moment};
+use headwater_host::next::keep_errno;
 use headwater_host::sys::zeroed;
 use headwater_host::{env, process, signal, sys, table};
 use headwater_sctp_sockets::face;
@@ -120,8 +121,8 @@ fn replacing(
     start::ended(End::Exec);
     lifecycle::tell(Moment::Exec);
     let failed = exec(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(|| lifecycle::tell(Moment::Stays));
-    keeps_errno(move || drop(handed));
+    keep_errno(|| lifecycle::tell(Moment::Stays));
+    keep_errno(move || drop(handed));
     failed
 }
 
@@ -160,12 +161,6 @@ fn below(dir: c_int, path: &CStr, envp: Texts) -> Image {
         Ok(path) if fits => image_of(path, envp),
         _ => Image::Stranger,
     }
-}
-
-fn keeps_errno(does: impl FnOnce()) {
-    let errno = headwater_host::next::errno();
-    does();
-    headwater_host::next::set_errno(errno);
 }
 
 #[unsafe(no_mangle)]
@@ -225,35 +220,31 @@ fn spawning(
     let (from, copies) = (actions::closes_from(actions), actions::copies(actions));
     let handed = hand_over(envp, false, from, &copies, judge);
     let failed = spawn(handed.as_ref().map_or(envp, |h| h.environment(envp)));
-    keeps_errno(|| lifecycle::tell(Moment::Spawned));
-    keeps_errno(move || drop(handed));
+    keep_errno(|| lifecycle::tell(Moment::Spawned));
+    keep_errno(move || drop(handed));
     failed
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn posix_spawn(
-    pid: Place<pid_t>,
-    path: Text,
-    actions: Opaque,
-    attr: Opaque,
-    argv: Texts,
-    envp: Texts,
-) -> c_int {
-    let spawn = |envp: Texts| real::posix_spawn(pid, path, actions, attr, argv, envp);
-    spawning(path, actions, envp, || at(path, envp), spawn)
+macro_rules! spawns {
+    ($($name:ident of what is $found:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C-unwind" fn $name(
+            pid: Place<pid_t>,
+            file: Text,
+            actions: Opaque,
+            attr: Opaque,
+            argv: Texts,
+            envp: Texts,
+        ) -> c_int {
+            let spawn = |envp: Texts| real::$name(pid, file, actions, attr, argv, envp);
+            spawning(file, actions, envp, || $found(file, envp), spawn)
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn posix_spawnp(
-    pid: Place<pid_t>,
-    file: Text,
-    actions: Opaque,
-    attr: Opaque,
-    argv: Texts,
-    envp: Texts,
-) -> c_int {
-    let spawn = |envp: Texts| real::posix_spawnp(pid, file, actions, attr, argv, envp);
-    spawning(file, actions, envp, || found(file, envp), spawn)
+spawns! {
+    posix_spawn of what is at;
+    posix_spawnp of what is found;
 }
 
 #[unsafe(no_mangle)]
@@ -336,11 +327,6 @@ fn install(n: c_int, handler: Handler, flags: c_int) -> Handler {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn bsd_signal(n: c_int, handler: Handler) -> Handler {
-    install(n, handler, libc::SA_RESTART)
-}
-
-#[unsafe(no_mangle)]
 pub extern "C-unwind" fn sigtimedwait(
     set: Given<libc::sigset_t>,
     mut info: Place<libc::siginfo_t>,
@@ -355,11 +341,6 @@ pub extern "C-unwind" fn sigwaitinfo(
     mut info: Place<libc::siginfo_t>,
 ) -> c_int {
     signal::show(real::sigwaitinfo(set, info.again()), info.get())
-}
-
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn ssignal(n: c_int, handler: Handler) -> Handler {
-    install(n, handler, libc::SA_RESTART)
 }
 
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@
     reason = "the numbers' names are the C library's"
 )]
 
-use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::time::Duration;
 
 use headwater_host::lifecycle::End;
@@ -58,24 +58,28 @@ pub unsafe extern "C-unwind" fn syscall(
     }
 }
 
+impl Arguments {
+    /// The call itself.
+    unsafe fn call(&self, number: c_long) -> c_long {
+        let [a, b, c, d, e, f] = self.0;
+        // SAFETY: the program's arguments, as the call of that number takes them.
+        unsafe { real::syscall(number, a, b, c, d, e, f) }
+    }
+}
+
 /// Data from one descriptor to another.
 unsafe fn moves_data(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
     unsafe {
         let r = match number {
             SYS_sendfile if a.is_known(0) || a.is_known(1) => {
-                data::sendfile(a.int(0), a.int(1), a.at(2), a.size(3))
+                data::sendfile(a.of(0), a.of(1), a.of(2), a.of(3))
             }
-            SYS_splice if a.is_known(0) || a.is_known(2) => data::splice(
-                a.int(0),
-                a.at(1),
-                a.int(2),
-                a.at(3),
-                a.size(4),
-                a.0[5] as c_uint,
-            ),
+            SYS_splice if a.is_known(0) || a.is_known(2) => {
+                data::splice(a.of(0), a.of(1), a.of(2), a.of(3), a.of(4), a.of(5))
+            }
             SYS_io_submit => {
-                submitted(a.0[1], a.at(2));
+                submitted(a.0[1], a.of(2));
                 return None;
             }
             _ => return None,
@@ -127,51 +131,49 @@ pub unsafe extern "C-unwind" fn io_submit(
 unsafe fn waits(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
     unsafe {
-        let set = |i| table::lookup(a.int(i)).is_some_and(|h| h.kind() == Kind::Epoll);
+        let set = |i| table::lookup(a.of(i)).is_some_and(|h| h.kind() == Kind::Epoll);
         let set = |i| set(i) || process::is_confined();
         let r = match number {
             #[cfg(target_arch = "x86_64")]
-            SYS_poll if wait::concerns(a.at(0), a.0[1] as nfds_t) => {
-                wait::poll(a.at(0), a.0[1] as nfds_t, a.int(2))
-            }
+            SYS_poll if wait::concerns(a.of(0), a.of(1)) => wait::poll(a.of(0), a.of(1), a.of(2)),
             SYS_ppoll
-                if wait::concerns(a.at(0), a.0[1] as nfds_t)
-                    && is_mask(a.at(3), a.size(4))
-                    && !wait::is_wrong(a.at(2)) =>
+                if wait::concerns(a.of(0), a.of(1))
+                    && is_mask(a.of(3), a.of(4))
+                    && !wait::is_wrong(a.of(2)) =>
             {
-                timed(a.at(2), |timeout| {
-                    wait::ppoll(a.at(0), a.0[1] as nfds_t, timeout, a.at(3))
+                timed(a.of(2), |timeout| {
+                    wait::ppoll(a.of(0), a.of(1), timeout, a.of(3))
                 })
             }
             #[cfg(target_arch = "x86_64")]
-            SYS_select if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
-                wait::select_by_number(a.int(0), a.at(1), a.at(2), a.at(3), a.at(4))
+            SYS_select if wait::select_concerns(a.of(0), [a.of(1), a.of(2), a.of(3)]) => {
+                wait::select_by_number(a.of(0), a.of(1), a.of(2), a.of(3), a.of(4))
             }
-            SYS_pselect6 if wait::select_concerns(a.int(0), [a.at(1), a.at(2), a.at(3)]) => {
+            SYS_pselect6 if wait::select_concerns(a.of(0), [a.of(1), a.of(2), a.of(3)]) => {
                 // The mask and its size are behind a pointer.
                 let (mask, size) = a
-                    .at::<(*const sigset_t, usize)>(5)
+                    .of::<*const (*const sigset_t, usize)>(5)
                     .as_ref()
                     .copied()
                     .unwrap_or((core::ptr::null(), 0));
-                if !is_mask(mask, size) || wait::is_wrong(a.at(4)) {
+                if !is_mask(mask, size) || wait::is_wrong(a.of(4)) {
                     return None;
                 }
-                timed(a.at(4), |timeout| {
-                    wait::pselect(a.int(0), a.at(1), a.at(2), a.at(3), timeout, mask)
+                timed(a.of(4), |timeout| {
+                    wait::pselect(a.of(0), a.of(1), a.of(2), a.of(3), timeout, mask)
                 })
             }
             #[cfg(target_arch = "x86_64")]
-            SYS_epoll_create => wait::epoll_create(a.int(0)),
-            SYS_epoll_create1 => wait::epoll_create1(a.int(0)),
-            SYS_epoll_ctl => wait::epoll_ctl(a.int(0), a.int(1), a.int(2), a.at(3)),
+            SYS_epoll_create => wait::epoll_create(a.of(0)),
+            SYS_epoll_create1 => wait::epoll_create1(a.of(0)),
+            SYS_epoll_ctl => wait::epoll_ctl(a.of(0), a.of(1), a.of(2), a.of(3)),
             #[cfg(target_arch = "x86_64")]
-            SYS_epoll_wait if set(0) => wait::epoll_wait(a.int(0), a.at(1), a.int(2), a.int(3)),
-            SYS_epoll_pwait if set(0) && is_mask(a.at(4), a.size(5)) => {
-                wait::epoll_pwait(a.int(0), a.at(1), a.int(2), a.int(3), a.at(4))
+            SYS_epoll_wait if set(0) => wait::epoll_wait(a.of(0), a.of(1), a.of(2), a.of(3)),
+            SYS_epoll_pwait if set(0) && is_mask(a.of(4), a.of(5)) => {
+                wait::epoll_pwait(a.of(0), a.of(1), a.of(2), a.of(3), a.of(4))
             }
-            SYS_epoll_pwait2 if set(0) && is_mask(a.at(4), a.size(5)) => {
-                wait::epoll_pwait2(a.int(0), a.at(1), a.int(2), a.at(3), a.at(4))
+            SYS_epoll_pwait2 if set(0) && is_mask(a.of(4), a.of(5)) => {
+                wait::epoll_pwait2(a.of(0), a.of(1), a.of(2), a.of(3), a.of(4))
             }
             _ => return None,
         };
@@ -206,26 +208,22 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
     // SAFETY: the program's arguments, as the call of that number takes them.
     unsafe {
         let r = match number {
-            SYS_close if a.is_known(0) => files::close(a.int(0)),
-            SYS_close_range => {
-                files::close_range(a.0[0] as c_uint, a.0[1] as c_uint, a.0[2] as c_uint)
-            }
-            SYS_dup => dup::dup(a.int(0)),
+            SYS_close if a.is_known(0) => files::close(a.of(0)),
+            SYS_close_range => files::close_range(a.of(0), a.of(1), a.of(2)),
+            SYS_dup => dup::dup(a.of(0)),
             #[cfg(target_arch = "x86_64")]
-            SYS_dup2 if a.is_known(0) || a.is_known(1) => dup::dup2(a.int(0), a.int(1)),
-            SYS_dup3 if a.is_known(0) || a.is_known(1) => dup::dup3(a.int(0), a.int(1), a.int(2)),
-            SYS_fcntl if a.is_known(0) || is_copy(a.int(1)) => {
-                files::fcntl(a.int(0), a.int(1), a.size(2))
+            SYS_dup2 if a.is_known(0) || a.is_known(1) => dup::dup2(a.of(0), a.of(1)),
+            SYS_dup3 if a.is_known(0) || a.is_known(1) => dup::dup3(a.of(0), a.of(1), a.of(2)),
+            SYS_fcntl if a.is_known(0) || is_copy(a.of(1)) => {
+                files::fcntl(a.of(0), a.of(1), a.of(2))
             }
             #[cfg(target_arch = "x86_64")]
-            SYS_open if process::present() => {
-                streams::open(Text::new(a.at(0)), a.int(1), a.0[2] as mode_t)
-            }
-            SYS_openat => streams::openat(a.int(0), Text::new(a.at(1)), a.int(2), a.0[3] as mode_t),
+            SYS_open if process::present() => streams::open(Text::new(a.of(0)), a.of(1), a.of(2)),
+            SYS_openat => streams::openat(a.of(0), Text::new(a.of(1)), a.of(2), a.of(3)),
             #[cfg(target_arch = "x86_64")]
-            SYS_pipe if process::present() => streams::pipe(Place::new(a.at(0))),
-            SYS_pipe2 => streams::pipe2(Place::new(a.at(0)), a.int(1)),
-            SYS_socket => sockets::socket(a.int(0), a.int(1), a.int(2)),
+            SYS_pipe if process::present() => streams::pipe(Place::new(a.of(0))),
+            SYS_pipe2 => streams::pipe2(Place::new(a.of(0)), a.of(1)),
+            SYS_socket => sockets::socket(a.of(0), a.of(1), a.of(2)),
             _ => return None,
         };
         Some(r as c_long)
@@ -246,15 +244,14 @@ unsafe fn asks(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_faccessat | SYS_faccessat2 | SYS_newfstatat | SYS_statx => 1,
             _ => return None,
         };
-        let [b, c, d, e, f, g] = a.0;
-        let told = real::syscall(number, b, c, d, e, f, g) as c_int;
-        let (path, next) = (Text::new(a.at(path)), path + 1);
+        let told = a.call(number) as c_int;
+        let (path, next) = (Text::new(a.of(path)), path + 1);
         let r = match number {
             #[cfg(target_arch = "x86_64")]
-            SYS_access => presence::may(told, path, a.int(next)),
-            SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.int(next)),
-            SYS_statx => presence::tell_more(told, path, Place::new(a.at(4))),
-            _ => presence::tell(told, path, Place::new(a.at(next))),
+            SYS_access => presence::may(told, path, a.of(next)),
+            SYS_faccessat | SYS_faccessat2 => presence::may(told, path, a.of(next)),
+            SYS_statx => presence::tell_more(told, path, Place::new(a.of(4))),
+            _ => presence::tell(told, path, Place::new(a.of(next))),
         };
         Some(r as c_long)
     }
@@ -290,23 +287,21 @@ unsafe fn makes(number: c_long, a: &Arguments) -> Option<c_long> {
             // With a flag it is a question for a version.
             SYS_landlock_create_ruleset if a.0[2] == 0 => {}
             SYS_pidfd_getfd => {
-                let [a, b, c, d, e, f] = a.0;
-                let r = real::syscall(number, a, b, c, d, e, f);
-                return Some(fetched(b as c_int, r as c_int) as c_long);
+                let r = a.call(number);
+                return Some(fetched(a.of(1), r as c_int) as c_long);
             }
             #[cfg(target_arch = "x86_64")]
             SYS_pipe => {
                 let r = real::syscall(number, a.0[0], 0, 0, 0, 0, 0);
-                return Some(makers::both(Place::new(a.at(0)), r as c_int).into());
+                return Some(makers::both(Place::new(a.of(0)), r as c_int).into());
             }
             SYS_socketpair => {
-                let r = makers::socketpair(a.int(0), a.int(1), a.int(2), Place::new(a.at(3)));
+                let r = makers::socketpair(a.of(0), a.of(1), a.of(2), Place::new(a.of(3)));
                 return Some(r as c_long);
             }
             _ => return None,
         }
-        let [a, b, c, d, e, f] = a.0;
-        let r = real::syscall(number, a, b, c, d, e, f);
+        let r = a.call(number);
         files::fresh(r as c_int);
         Some(r)
     }
@@ -329,13 +324,13 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
     unsafe {
         let r = match number {
             SYS_execve => {
-                ending::execve(Text::new(a.at(0)), Texts::new(a.at(1)), Texts::new(a.at(2)))
+                ending::execve(Text::new(a.of(0)), Texts::new(a.of(1)), Texts::new(a.of(2)))
             }
             SYS_execveat => {
-                let (argv, envp) = (Texts::new(a.at(2)), Texts::new(a.at(3)));
-                ending::execveat(a.int(0), Text::new(a.at(1)), argv, envp, a.int(4))
+                let (argv, envp) = (Texts::new(a.of(2)), Texts::new(a.of(3)));
+                ending::execveat(a.of(0), Text::new(a.of(1)), argv, envp, a.of(4))
             }
-            SYS_exit_group => ending::_exit(a.int(0)),
+            SYS_exit_group => ending::_exit(a.of(0)),
             SYS_exit => {
                 if sys::is_single_threaded() {
                     start::ended(End::AtOnce);
@@ -346,16 +341,16 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
             SYS_fork => return Some(start::forking(|| real::syscall(number, 0, 0, 0, 0, 0, 0))),
             // Without memory in common it is a fork.
             SYS_clone if is_fork(a.0[0] as u64) && !process::is_borrowed() => {
-                return Some(forked(number, a, a.0[0] as u64, a.at(2)));
+                return Some(forked(number, a, a.0[0] as u64, a.of(2)));
             }
-            SYS_clone3 if !a.at::<u64>(0).is_null() && is_fork(*a.at::<u64>(0)) => {
+            SYS_clone3 if !a.of::<*const u64>(0).is_null() && is_fork(*a.of::<*const u64>(0)) => {
                 // Flags, and the place of a descriptor of the child's: struct clone_args of `<linux/sched.h>`.
-                let [flags, place] = a.at::<[u64; 2]>(0).read_unaligned();
+                let [flags, place] = a.of::<*const [u64; 2]>(0).read_unaligned();
                 let place = core::ptr::with_exposed_provenance(place as usize);
                 return Some(forked(number, a, flags, place));
             }
             SYS_seccomp => {
-                confine::seccomp(a.0[0] as c_ulong, a.0[1] as c_ulong, a.0[2] as c_ulong);
+                confine::seccomp(a.of(0), a.of(1), a.of(2));
                 return None;
             }
             SYS_prctl => {
@@ -363,7 +358,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
                 confine::prctl(a as c_int, b, c, d, e)
             }
             SYS_io_uring_setup => {
-                let params = a.at(1);
+                let params = a.of(1);
                 let r = uring::setting_up()
                     .unwrap_or_else(|| real::syscall(number, a.0[0], a.0[1], 0, 0, 0, 0));
                 uring::set_up(r, params);
@@ -374,7 +369,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
                 return None;
             }
             SYS_io_uring_enter => {
-                uring::entering(a.int(0), a.0[1] as c_uint, a.0[3] as c_uint);
+                uring::entering(a.of(0), a.of(1), a.of(3));
                 return None;
             }
             _ => return None,
@@ -387,8 +382,7 @@ unsafe fn ends(number: c_long, a: &Arguments) -> Option<c_long> {
 unsafe fn forked(number: c_long, a: &Arguments, flags: u64, place: *const c_int) -> c_long {
     // SAFETY: the program's arguments; with a descriptor asked for there is one at its place.
     unsafe {
-        let [a, b, c, d, e, f] = a.0;
-        let pid = start::forking(|| real::syscall(number, a, b, c, d, e, f));
+        let pid = start::forking(|| a.call(number));
         if pid > 0 && flags & CLONE_PIDFD as u64 != 0 {
             files::fresh(*place);
         }

@@ -10,7 +10,7 @@ use headwater_sctp_sockets::face::{self, Number, Open};
 use headwater_sctp_sockets::{Receiving, Sending, Socket, control};
 use libc::{c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
-use crate::{real, start};
+use crate::{real, refuse, start, wait};
 
 mod file;
 
@@ -36,15 +36,23 @@ fn answer(outcome: sys::Result<usize>, before: c_int) -> isize {
     crate::result(outcome)
 }
 
-/// Runs a call that may make, end or move associations. EBADF: it was closed meanwhile.
+/// Runs a call that may make, end or move associations.
 fn on(h: Handle, call: impl FnOnce(&Open) -> sys::Result<usize>) -> isize {
     let before = next::errno();
-    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
-        let outcome = call(&open);
-        open.called();
-        outcome
-    });
-    answer(outcome, before)
+    answer(with(h, call, Open::called), before)
+}
+
+/// Runs `call`, and then what is `done` after it. EBADF: it was closed meanwhile.
+#[inline(always)]
+fn with<T>(
+    h: Handle,
+    call: impl FnOnce(&Open) -> sys::Result<usize>,
+    done: impl FnOnce(&Open) -> T,
+) -> sys::Result<usize> {
+    let open = face::get(h).ok_or(libc::EBADF)?;
+    let outcome = call(&open);
+    done(&open);
+    outcome
 }
 
 /// socket(2). `None`: it is for the kernel, and its answer is final.
@@ -304,20 +312,21 @@ fn send(h: Handle, what: &Sending<'_>) -> isize {
 #[inline(never)]
 fn send_slowly(h: Handle, what: &Sending<'_>) -> isize {
     let before = next::errno();
-    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
-        let outcome = open.socket.send(what);
-        open.moved();
-        outcome
-    });
+    let outcome = with(h, |open| open.socket.send(what), Open::moved);
     if outcome == Err(libc::EPIPE) && what.flags & libc::MSG_NOSIGNAL == 0 {
         sys::raise(libc::SIGPIPE);
     }
     answer(outcome, before)
 }
 
-fn refused(errno: c_int) -> isize {
-    next::set_errno(errno);
-    -1
+#[inline(always)]
+fn plain<'a>(to: &'a [u8], data: &'a [iovec], flags: c_int) -> Sending<'a> {
+    Sending {
+        to,
+        data,
+        control: &[],
+        flags,
+    }
 }
 
 /// # Safety
@@ -325,16 +334,8 @@ fn refused(errno: c_int) -> isize {
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
     // SAFETY: the program's buffers.
     match unsafe { parts(iov, n) } {
-        Ok(data) => send(
-            h,
-            &Sending {
-                to: &[],
-                data,
-                control: &[],
-                flags,
-            },
-        ),
-        Err(e) => refused(e),
+        Ok(data) => send(h, &plain(&[], data, flags)),
+        Err(e) => refuse(e),
     }
 }
 
@@ -349,16 +350,8 @@ pub unsafe fn sendto(
 ) -> isize {
     // SAFETY: the program's address.
     match unsafe { name(to.cast(), len) } {
-        Ok(to) => send(
-            h,
-            &Sending {
-                to,
-                data,
-                control: &[],
-                flags,
-            },
-        ),
-        Err(e) => refused(e),
+        Ok(to) => send(h, &plain(to, data, flags)),
+        Err(e) => refuse(e),
     }
 }
 
@@ -366,7 +359,7 @@ pub unsafe fn sendto(
 /// As sendmsg(2) asks of its caller.
 pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     if msg.is_null() {
-        return refused(libc::EFAULT);
+        return refuse(libc::EFAULT);
     }
     // SAFETY: the program's message, and what it points to.
     let sending = || unsafe {
@@ -380,7 +373,7 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
     };
     match sending() {
         Ok(what) => send(h, &what),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -396,12 +389,10 @@ fn receive_at_once(h: Handle, iov: &[iovec], flags: c_int) -> Option<(usize, c_i
 #[inline(never)]
 fn receive(h: Handle, what: &mut Receiving<'_>) -> isize {
     let before = next::errno();
-    let outcome = face::get(h).ok_or(libc::EBADF).and_then(|open| {
-        let outcome = open.socket.receive(what);
-        open.moved();
-        outcome
-    });
-    answer(outcome, before)
+    answer(
+        with(h, |open| open.socket.receive(what), Open::moved),
+        before,
+    )
 }
 
 fn into(iov: &[iovec], flags: c_int, wants_from: bool, wants_control: bool) -> Receiving<'_> {
@@ -426,7 +417,7 @@ pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
         Ok(iov) if iov.iter().all(|part| part.iov_len == 0) => 0,
         Ok(iov) if let Some((n, _)) = receive_at_once(h, iov, 0) => n as isize,
         Ok(iov) => receive(h, &mut into(iov, 0, false, false)),
-        Err(e) => refused(e),
+        Err(e) => refuse(e),
     }
 }
 
@@ -459,12 +450,12 @@ pub unsafe fn recvmsg(h: Handle, msg: *mut msghdr, flags: c_int) -> isize {
     // SAFETY: the program's message, and the room that it tells of.
     unsafe {
         if msg.is_null() {
-            return refused(libc::EFAULT);
+            return refuse(libc::EFAULT);
         }
         let m = &mut *msg;
         let iov = match parts(m.msg_iov, m.msg_iovlen) {
             Ok(iov) => iov,
-            Err(e) => return refused(e),
+            Err(e) => return refuse(e),
         };
         let room = if m.msg_control.is_null() {
             0
@@ -541,16 +532,11 @@ pub unsafe fn recvmmsg(
     // SAFETY: `n` messages of the program's, and its time or null.
     unsafe {
         let before = next::errno();
-        let until = match timeout.as_ref() {
-            None => u64::MAX,
-            Some(t) if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) => {
-                return refused(libc::EINVAL) as c_int;
-            }
-            Some(t) => {
-                let seconds = (t.tv_sec as u64).saturating_mul(1_000_000_000);
-                sys::now().saturating_add(seconds.saturating_add(t.tv_nsec as u64))
-            }
-        };
+        if wait::is_wrong(timeout) {
+            return refuse(libc::EINVAL);
+        }
+        let within = wait::from_timespec(timeout);
+        let until = within.map_or(u64::MAX, |ns| sys::now().saturating_add(ns));
         let n = (n as usize).min(MOST_PARTS);
         for i in 0..n {
             let m = &mut *msgs.add(i);
@@ -595,7 +581,7 @@ pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
         return None;
     }
     if arg == 0 {
-        return Some(refused(libc::EFAULT) as c_int);
+        return Some(refuse(libc::EFAULT));
     }
     Some(on(h, |open| {
         let bytes = match request {

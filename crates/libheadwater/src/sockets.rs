@@ -1,6 +1,7 @@
 //! Calls that make and shape connections.
 
 use headwater_host::counters::Reason;
+use headwater_host::next::{self, keep_errno};
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::{board, counters, epoll, process, table};
 use headwater_sockets::life::Led;
@@ -9,7 +10,7 @@ use headwater_sockets::{life, modes, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 use crate::files::fresh;
-use crate::{real, sctp, start};
+use crate::{real, refuse, sctp, start};
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
@@ -59,10 +60,7 @@ pub unsafe fn getsockopt(
             if options::is_carried(h) {
                 return match options::map_nothing(h, fd, value, len) {
                     Ok(()) => 0,
-                    Err(e) => {
-                        headwater_host::next::set_errno(e);
-                        -1
-                    }
+                    Err(e) => refuse(e),
                 };
             }
         }
@@ -101,7 +99,12 @@ pub fn listen(fd: c_int, backlog: c_int) -> c_int {
 /// As accept(2) asks of its caller: `addr` is null or has room for `len` bytes.
 pub unsafe fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the program's room for an address.
-    let new = fresh(unsafe { real::accept(fd, addr, len) });
+    accepted(fd, unsafe { real::accept(fd, addr, len) })
+}
+
+#[inline]
+fn accepted(fd: c_int, new: c_int) -> c_int {
+    fresh(new);
     if new >= 0
         && let Some(h) = table::socket(fd)
     {
@@ -114,13 +117,7 @@ pub unsafe fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_i
 /// As accept4(2) asks of its caller: `addr` is null or has room for `len` bytes.
 pub unsafe fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: the program's room for an address.
-    let new = fresh(unsafe { real::accept4(fd, addr, len, flags) });
-    if new >= 0
-        && let Some(h) = table::socket(fd)
-    {
-        life::accepted(h, fd, new);
-    }
-    new
+    accepted(fd, unsafe { real::accept4(fd, addr, len, flags) })
 }
 
 /// # Safety
@@ -145,12 +142,12 @@ pub unsafe fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int
             Led::Nowhere
         };
         let r = real::connect(fd, addr, len);
-        if led != Led::Nowhere && (r == 0 || headwater_host::next::errno() == libc::EINPROGRESS) {
-            let errno = headwater_host::next::errno();
-            if life::connected(fd, led) {
-                epoll::adopted(fd);
-            }
-            headwater_host::next::set_errno(errno);
+        if led != Led::Nowhere && (r == 0 || next::errno() == libc::EINPROGRESS) {
+            keep_errno(|| {
+                if life::connected(fd, led) {
+                    epoll::adopted(fd);
+                }
+            });
         }
         r
     }
@@ -188,9 +185,7 @@ pub fn shutdown(fd: c_int, how: c_int) -> c_int {
         return real::shutdown(fd, how);
     };
     let r = life::shutting(h, how).map_or(0, |how| real::shutdown(fd, how));
-    let errno = headwater_host::next::errno();
-    life::shut(h, how, r == 0);
-    headwater_host::next::set_errno(errno);
+    keep_errno(|| life::shut(h, how, r == 0));
     r
 }
 
@@ -214,14 +209,8 @@ pub unsafe fn setsockopt(
                 Effect::None => {}
                 Effect::Segments => _ = life::option_needs_kernel(fd),
                 Effect::Kernel if life::option_needs_kernel(fd) => {}
-                Effect::Kernel => {
-                    headwater_host::next::set_errno(libc::EOPNOTSUPP);
-                    return -1;
-                }
-                Effect::Unknown => {
-                    headwater_host::next::set_errno(libc::ENOENT);
-                    return -1;
-                }
+                Effect::Kernel => return refuse(libc::EOPNOTSUPP),
+                Effect::Unknown => return refuse(libc::ENOENT),
             }
         }
         let r = real::setsockopt(fd, level, name, value, len);

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, End, Moment};
 use headwater_host::log::{self, Level};
+use headwater_host::next::keep_errno;
 use headwater_host::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use headwater_host::{config, counters, env, process, signal, unwinder};
 use headwater_sctp_sockets::remote;
@@ -167,10 +168,10 @@ pub fn handler_installed() {
     fence(Ordering::SeqCst);
     let begun = headwater_sockets::started() || has_streams();
     if begun && !DONE.load(Ordering::Relaxed) && signal::handles() {
-        let errno = headwater_host::next::errno();
-        crate::real::in_handlers::nexts::resolve();
-        crate::prototypes::nexts::resolve();
-        headwater_host::next::set_errno(errno);
+        keep_errno(|| {
+            crate::real::in_handlers::nexts::resolve();
+            crate::prototypes::nexts::resolve();
+        });
         DONE.store(true, Ordering::Relaxed);
     }
 }
@@ -181,21 +182,21 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
     if is_bad_moment() {
         return false;
     }
-    let errno = headwater_host::next::errno();
-    signal::prepare();
-    headwater_host::next::nexts::resolve();
-    // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
-    headwater_host::sys::cpu();
-    SANITIZED.store(sanitizer::is_here(), Ordering::Release);
-    let beginning = process::lock_own(&BEGINNING);
-    if !done() {
-        BEGINS.set(true);
-        let _ = std::panic::catch_unwind(begin);
-        BEGINS.set(false);
-    }
-    drop(beginning);
-    handler_installed();
-    headwater_host::next::set_errno(errno);
+    keep_errno(|| {
+        signal::prepare();
+        headwater_host::next::nexts::resolve();
+        // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
+        headwater_host::sys::cpu();
+        SANITIZED.store(sanitizer::is_here(), Ordering::Release);
+        let beginning = process::lock_own(&BEGINNING);
+        if !done() {
+            BEGINS.set(true);
+            let _ = std::panic::catch_unwind(begin);
+            BEGINS.set(false);
+        }
+        drop(beginning);
+        handler_installed();
+    });
     done()
 }
 
@@ -259,16 +260,15 @@ pub fn forking(fork: impl FnOnce() -> libc::c_long) -> libc::c_long {
     }
     lifecycle::before_fork();
     let pid = fork();
-    let errno = headwater_host::next::errno();
-    if pid == 0 {
-        lifecycle::in_child_of_another();
-    } else {
-        lifecycle::in_parent();
-        if pid < 0 && headwater_sockets::started() && process::present() {
-            life::fork_failed();
+    keep_errno(|| match pid {
+        0 => lifecycle::in_child_of_another(),
+        _ => {
+            lifecycle::in_parent();
+            if pid < 0 && headwater_sockets::started() && process::present() {
+                life::fork_failed();
+            }
         }
-    }
-    headwater_host::next::set_errno(errno);
+    });
     pid
 }
 

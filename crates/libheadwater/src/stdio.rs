@@ -15,7 +15,7 @@ use crate::descriptor::{File as _, of_kind};
 use crate::file::{FilePtr, Held, NO_READS, NO_WRITES, USER_BUF};
 use crate::given::Text;
 use crate::real::seldom::{self, Progress};
-use crate::{calls, files, sockets, start};
+use crate::{calls, files, refuse, sockets, start};
 
 /// cookie_io_functions_t of `<stdio.h>`.
 #[repr(C)]
@@ -206,10 +206,7 @@ extern "C-unwind" fn seek(cookie: Cookie, at: &mut i64, whence: c_int) -> c_int 
             *at = now;
             0
         }
-        Err(errno) => {
-            next::set_errno(errno);
-            -1
-        }
+        Err(errno) => refuse(errno),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{config, env, epoll, next, sys};
+use headwater_host::{config, env, epoll, sys};
 use headwater_streams::attach;
 use headwater_streams::drivers::log as logging;
 use headwater_streams::head::opening::{self, By};
@@ -12,7 +12,7 @@ use libc::{c_char, c_int, c_ulong, c_void, iovec, size_t, ssize_t};
 
 use crate::files::fresh;
 use crate::given::{Place, Text};
-use crate::{makers, names, real, result, start};
+use crate::{makers, names, real, refuse, result, start};
 
 mod file;
 mod messages;
@@ -172,10 +172,7 @@ pub extern "C-unwind" fn isastream(fd: c_int) -> c_int {
     match stream(fd) {
         Ok(_) => 1,
         Err(libc::ENOSTR) => 0,
-        Err(e) => {
-            next::set_errno(e);
-            -1
-        }
+        Err(e) => refuse(e),
     }
 }
 
@@ -186,12 +183,10 @@ pub extern "C-unwind" fn streams_pipe(fds: Place<[c_int; 2]>) -> c_int {
 
 fn make_pipe(fds: Place<[c_int; 2]>, flags: c_int) -> c_int {
     let Some(fds) = fds.get() else {
-        next::set_errno(libc::EFAULT);
-        return -1;
+        return refuse(libc::EFAULT);
     };
     if !start::streams() {
-        next::set_errno(libc::ENOSYS);
-        return -1;
+        return refuse(libc::ENOSYS);
     }
     status(life::pipe(flags).map(|pair| *fds = pair))
 }
@@ -232,8 +227,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
             // A carried connection goes back to the kernel before somebody else has it.
             headwater_sockets::life::passing_on(arg as c_int);
             if crate::sctp::is_one(arg as c_int) {
-                next::set_errno(headwater_sctp_sockets::face::refuse_passing());
-                return -1;
+                return refuse(headwater_sctp_sockets::face::refuse_passing());
             }
         }
         let outcome = on(h, |head| {
@@ -242,8 +236,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         match outcome {
             Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {
                 if is_bad(arg as *const c_int) {
-                    next::set_errno(libc::EFAULT);
-                    return -1;
+                    return refuse(libc::EFAULT);
                 }
                 life::set_nonblocking(h, *(arg as *const c_int) != 0);
                 0
@@ -326,41 +319,29 @@ fn open_ours(path: Text, flags: c_int) -> Option<c_int> {
     Some(result(opened.map(|fd| fd as usize)) as c_int)
 }
 
-macro_rules! opens {
-    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
-        #[unsafe(no_mangle)]
-        pub extern "C-unwind" fn $name(path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
-            open_ours(path, flags).unwrap_or_else(|| fresh(real::$name(path, flags $(, $mode)?)))
-        }
-    )*};
-}
-
-opens! {
-    open(mode: libc::mode_t);
-    open64(mode: libc::mode_t);
-    __open_2();
-    __open64_2();
-}
-
 /// As [`open_ours`], of openat(2): of a path below `dir` the kernel knows alone.
 fn open_at(dir: c_int, path: Text, flags: c_int) -> Option<c_int> {
     let ours = dir == libc::AT_FDCWD || path.bytes().starts_with(b"/");
     ours.then(|| open_ours(path, flags)).flatten()
 }
 
-macro_rules! opens_at {
-    ($($name:ident($($mode:ident: $kind:ty)?);)*) => {$(
+macro_rules! opens {
+    ($($by:ident $name:ident($([$dir:ident])? path $(, $mode:ident)?);)*) => {$(
         #[unsafe(no_mangle)]
-        pub extern "C-unwind" fn $name(dir: c_int, path: Text, flags: c_int $(, $mode: $kind)?) -> c_int {
-            open_at(dir, path, flags).unwrap_or_else(|| fresh(real::$name(dir, path, flags $(, $mode)?)))
+        pub extern "C-unwind" fn $name($($dir: c_int,)? path: Text, flags: c_int $(, $mode: libc::mode_t)?) -> c_int {
+            $by($($dir,)? path, flags).unwrap_or_else(|| fresh(real::$name($($dir,)? path, flags $(, $mode)?)))
         }
     )*};
 }
 
-opens_at! {
-    openat(mode: libc::mode_t);
-    openat64(mode: libc::mode_t);
-    __openat_2();
+opens! {
+    open_ours open(path, mode);
+    open_ours open64(path, mode);
+    open_ours __open_2(path);
+    open_ours __open64_2(path);
+    open_at openat([dir] path, mode);
+    open_at openat64([dir] path, mode);
+    open_at __openat_2([dir] path);
 }
 
 /// strlog(9F), its text formatted by variadic.c.

@@ -66,75 +66,45 @@ static void *find(enum name name)
 }
 
 #define CALL(name, type, ...) ((__typeof__(&type))find(name))(__VA_ARGS__)
+/* A function that is the one of libgcc_s. */
+#define PASS(returns, function, name, parameters, ...) \
+	returns function parameters                    \
+	{                                              \
+		return CALL(name, function, __VA_ARGS__); \
+	}
 
-_Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn f, void *argument)
-{
-	return CALL(BACKTRACE, _Unwind_Backtrace, f, argument);
-}
+typedef struct _Unwind_Context *context;
+typedef struct _Unwind_Exception *exception;
 
-void _Unwind_DeleteException(struct _Unwind_Exception *e)
-{
-	CALL(DELETE, _Unwind_DeleteException, e);
-}
-
-void *_Unwind_FindEnclosingFunction(void *pc)
-{
-	return CALL(ENCLOSING, _Unwind_FindEnclosingFunction, pc);
-}
-
-_Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *c)
-{
-	return CALL(CFA, _Unwind_GetCFA, c);
-}
-
-_Unwind_Ptr _Unwind_GetDataRelBase(struct _Unwind_Context *c)
-{
-	return CALL(DATA_BASE, _Unwind_GetDataRelBase, c);
-}
-
-_Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *c)
-{
-	return CALL(IP, _Unwind_GetIP, c);
-}
-
-_Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *c, int *before)
-{
-	return CALL(IP_INFO, _Unwind_GetIPInfo, c, before);
-}
-
-void *_Unwind_GetLanguageSpecificData(struct _Unwind_Context *c)
-{
-	return CALL(SPECIFIC, _Unwind_GetLanguageSpecificData, c);
-}
-
-_Unwind_Ptr _Unwind_GetRegionStart(struct _Unwind_Context *c)
-{
-	return CALL(REGION, _Unwind_GetRegionStart, c);
-}
-
-_Unwind_Ptr _Unwind_GetTextRelBase(struct _Unwind_Context *c)
-{
-	return CALL(TEXT_BASE, _Unwind_GetTextRelBase, c);
-}
-
+PASS(_Unwind_Reason_Code, _Unwind_Backtrace, BACKTRACE, (_Unwind_Trace_Fn f, void *argument), f, argument)
+PASS(void *, _Unwind_FindEnclosingFunction, ENCLOSING, (void *pc), pc)
+PASS(_Unwind_Word, _Unwind_GetCFA, CFA, (context c), c)
+PASS(_Unwind_Ptr, _Unwind_GetDataRelBase, DATA_BASE, (context c), c)
+PASS(_Unwind_Ptr, _Unwind_GetIP, IP, (context c), c)
+PASS(_Unwind_Ptr, _Unwind_GetIPInfo, IP_INFO, (context c, int *before), c, before)
+PASS(void *, _Unwind_GetLanguageSpecificData, SPECIFIC, (context c), c)
+PASS(_Unwind_Ptr, _Unwind_GetRegionStart, REGION, (context c), c)
+PASS(_Unwind_Ptr, _Unwind_GetTextRelBase, TEXT_BASE, (context c), c)
 /* The frame of this function, and of the next, is one more that is unwound, and has nothing to clean up. */
-_Unwind_Reason_Code _Unwind_RaiseException(struct _Unwind_Exception *e)
-{
-	return CALL(RAISE, _Unwind_RaiseException, e);
-}
+PASS(_Unwind_Reason_Code, _Unwind_RaiseException, RAISE, (exception e), e)
 
-void _Unwind_Resume(struct _Unwind_Exception *e)
+void _Unwind_Resume(exception e)
 {
 	CALL(RESUME, _Unwind_Resume, e);
 	abort();
 }
 
-void _Unwind_SetGR(struct _Unwind_Context *c, int n, _Unwind_Word value)
+void _Unwind_DeleteException(exception e)
+{
+	CALL(DELETE, _Unwind_DeleteException, e);
+}
+
+void _Unwind_SetGR(context c, int n, _Unwind_Word value)
 {
 	CALL(SET_REGISTER, _Unwind_SetGR, c, n, value);
 }
 
-void _Unwind_SetIP(struct _Unwind_Context *c, _Unwind_Ptr ip)
+void _Unwind_SetIP(context c, _Unwind_Ptr ip)
 {
 	CALL(SET_IP, _Unwind_SetIP, c, ip);
 }

@@ -10,7 +10,7 @@ use headwater_host::table::Kind;
 use headwater_host::{config, counters, epoll, handed, next, process, sys, table};
 use headwater_sockets::life;
 
-use crate::files;
+use crate::{files, refuse};
 
 const SETUP_SQPOLL: u32 = 1 << 1;
 const SETUP_SQE128: u32 = 1 << 10;
@@ -121,10 +121,7 @@ fn is_refused() -> bool {
 
 /// Before io_uring_setup(2); its result if it is not to be made.
 pub fn setting_up() -> Option<c_long> {
-    is_refused().then(|| {
-        next::set_errno(libc::ENOSYS);
-        -1
-    })
+    is_refused().then(|| refuse(libc::ENOSYS))
 }
 
 /// After it. One that the kernel has refused changes nothing.
@@ -139,17 +136,17 @@ pub fn set_up(fd: c_long, params: *const Params) {
     // SAFETY: the kernel has filled it.
     let p = unsafe { &*params };
     let hidden = SETUP_SQPOLL | SETUP_NO_MMAP | SETUP_REGISTERED_FD_ONLY;
-    let errno = next::errno();
-    // Its number may be an index, not a descriptor.
-    if p.flags & SETUP_REGISTERED_FD_ONLY == 0 {
-        files::fresh(fd);
-    }
-    if p.flags & (hidden | !SETUP_KNOWN) != 0 {
-        unseen();
-    } else {
-        note(fd, p);
-    }
-    next::set_errno(errno);
+    next::keep_errno(|| {
+        // Its number may be an index, not a descriptor.
+        if p.flags & SETUP_REGISTERED_FD_ONLY == 0 {
+            files::fresh(fd);
+        }
+        if p.flags & (hidden | !SETUP_KNOWN) != 0 {
+            unseen();
+        } else {
+            note(fd, p);
+        }
+    });
 }
 
 fn note(fd: c_int, p: &Params) {
@@ -206,14 +203,14 @@ pub fn entering(fd: c_int, count: c_uint, flags: c_uint) {
     if count == 0 || !table::any_tracked() || process::is_confined() {
         return;
     }
-    let errno = next::errno();
-    let ring = RINGS.iter().find(|r| r.fd() == fd);
-    match ring.filter(|r| flags & ENTER_REGISTERED_RING == 0 && r.is_found(fd)) {
-        // SAFETY: mapped, and the program submits what is in it.
-        Some(ring) => unsafe { ring.look(count) },
-        None => unseen(),
-    }
-    next::set_errno(errno);
+    next::keep_errno(|| {
+        let ring = RINGS.iter().find(|r| r.fd() == fd);
+        match ring.filter(|r| flags & ENTER_REGISTERED_RING == 0 && r.is_found(fd)) {
+            // SAFETY: mapped, and the program submits what is in it.
+            Some(ring) => unsafe { ring.look(count) },
+            None => unseen(),
+        }
+    });
 }
 
 impl Ring {

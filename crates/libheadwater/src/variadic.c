@@ -19,23 +19,22 @@ __attribute__((section(".text.life"))) int hw_is_single_threaded(void)
 	return &__libc_single_threaded && __libc_single_threaded;
 }
 
+#define WITH_ARGUMENTS(format, call)   \
+	va_list args;                  \
+	va_start(args, format);        \
+	int n = call;                  \
+	va_end(args);                  \
+	return n
+
 int hw_dprintf(int fd, const char *format, ...)
 {
-	va_list args;
-	va_start(args, format);
-	int n = vdprintf(fd, format, args);
-	va_end(args);
-	return n;
+	WITH_ARGUMENTS(format, vdprintf(fd, format, args));
 }
 
 int hw_dprintf_chk(int fd, int flag, const char *format, ...)
 {
-	va_list args;
 	(void)flag;
-	va_start(args, format);
-	int n = vdprintf(fd, format, args);
-	va_end(args);
-	return n;
+	WITH_ARGUMENTS(format, vdprintf(fd, format, args));
 }
 
 /* Collects `first` and the arguments up to a null pointer into `argv`. */
@@ -51,28 +50,25 @@ int hw_dprintf_chk(int fd, int flag, const char *format, ...)
 	for (size_t i = 1; i <= n; i++)                                \
 		argv[i] = va_arg(args, const char *)
 
+/* Calls `exec` with those, which may be none. */
+#define EXEC(exec, file, arg)                          \
+	va_list args;                                  \
+	if (!arg) {                                    \
+		char *const none[] = { NULL };         \
+		return exec(file, none);               \
+	}                                              \
+	COLLECT(arg, args, argv);                      \
+	va_end(args);                                  \
+	return exec(file, (char *const *)argv)
+
 int hw_execl(const char *path, const char *arg, ...)
 {
-	va_list args;
-	if (!arg) {
-		char *const none[] = { NULL };
-		return execv(path, none);
-	}
-	COLLECT(arg, args, argv);
-	va_end(args);
-	return execv(path, (char *const *)argv);
+	EXEC(execv, path, arg);
 }
 
 int hw_execlp(const char *file, const char *arg, ...)
 {
-	va_list args;
-	if (!arg) {
-		char *const none[] = { NULL };
-		return execvp(file, none);
-	}
-	COLLECT(arg, args, argv);
-	va_end(args);
-	return execvp(file, (char *const *)argv);
+	EXEC(execvp, file, arg);
 }
 
 int hw_execle(const char *path, const char *arg, ...)
@@ -103,13 +99,6 @@ int hw_strlog(short mid, short sid, char level, unsigned short flags, const char
 }
 
 /* Functions of wide characters. */
-#define WITH_ARGUMENTS(format, call)   \
-	va_list args;                  \
-	va_start(args, format);        \
-	int n = call;                  \
-	va_end(args);                  \
-	return n
-
 extern int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
 extern int __vwprintf_chk(int, const wchar_t *, va_list);
 /* Those of the headers go by other names, as the standard of the compiler wants it. */

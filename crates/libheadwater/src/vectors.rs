@@ -6,10 +6,7 @@ use libc::{c_int, c_void, iovec, msghdr, off_t, size_t, socklen_t, ssize_t};
 pub const MSG_CMSG_COMPAT: c_int = i32::MIN;
 
 pub fn one(buf: *const c_void, n: size_t) -> [iovec; 1] {
-    [iovec {
-        iov_base: buf as *mut c_void,
-        iov_len: n,
-    }]
+    [headwater_host::sys::buffer(buf, n)]
 }
 
 /// A list that the kernel would not refuse before it looked at the descriptor.

@@ -106,10 +106,8 @@ pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int
     unsafe {
         match ours(fds, n) {
             Some(set) => confine::poll(set, |fds| real::poll(fds, n, 0)).unwrap_or_else(|| {
-                match polling::poll(set, from_ms(timeout), None) {
-                    Ok(told) => told,
-                    Err(own) => poll(fds, n, epoll::milliseconds(own.left)),
-                }
+                polling::poll(set, from_ms(timeout), None)
+                    .unwrap_or_else(|own| poll(fds, n, epoll::milliseconds(own.left)))
             }),
             None => real::poll(fds, n, timeout),
         }
@@ -130,13 +128,11 @@ pub unsafe extern "C-unwind" fn ppoll(
         match ours(fds, n) {
             Some(set) if !is_wrong(timeout) => {
                 confine::poll(set, |fds| real::ppoll(fds, n, &NOW, mask)).unwrap_or_else(|| {
-                    match polling::poll(set, from_timespec(timeout), mask.as_ref()) {
-                        Ok(told) => told,
-                        Err(own) => {
-                            let left = own.left.map(sys::timespec);
-                            ppoll(fds, n, address(&left), mask)
-                        }
-                    }
+                    let told = polling::poll(set, from_timespec(timeout), mask.as_ref());
+                    told.unwrap_or_else(|own| {
+                        let left = own.left.map(sys::timespec);
+                        ppoll(fds, n, address(&left), mask)
+                    })
                 })
             }
             _ => real::ppoll(fds, n, timeout, mask),
@@ -144,41 +140,11 @@ pub unsafe extern "C-unwind" fn ppoll(
     }
 }
 
-/// # Safety
-/// As poll(2) asks of its caller: `n` entries.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __poll_chk(
-    fds: *mut pollfd,
-    n: nfds_t,
-    timeout: c_int,
-    size: size_t,
-) -> c_int {
-    // SAFETY: the program's `n` entries.
-    unsafe {
-        if n as usize * size_of::<pollfd>() <= size && ours(fds, n).is_some() {
-            return poll(fds, n, timeout);
-        }
-        real::__poll_chk(fds, n, timeout, size)
-    }
-}
-
-/// # Safety
-/// As ppoll(2) asks of its caller: `n` entries, and a time and a mask or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __ppoll_chk(
-    fds: *mut pollfd,
-    n: nfds_t,
-    timeout: *const timespec,
-    mask: *const sigset_t,
-    size: size_t,
-) -> c_int {
-    // SAFETY: the program's `n` entries, its time and its mask.
-    unsafe {
-        if n as usize * size_of::<pollfd>() <= size && ours(fds, n).is_some() {
-            return ppoll(fds, n, timeout, mask);
-        }
-        real::__ppoll_chk(fds, n, timeout, mask, size)
-    }
+checked! {
+    __poll_chk(fds: *mut pollfd, n: nfds_t, timeout: c_int, size: size_t) -> c_int
+        = poll(fds, n, timeout), if n as usize * size_of::<pollfd>() <= size && concerns(fds, n);
+    __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, size: size_t) -> c_int
+        = ppoll(fds, n, timeout, mask), if n as usize * size_of::<pollfd>() <= size && concerns(fds, n);
 }
 
 /// # Safety
@@ -280,13 +246,11 @@ pub unsafe extern "C-unwind" fn pselect(
             return real::pselect(n, r, w, e, timeout, mask);
         }
         confine::select(n, r, || real::pselect(n, r, w, e, &NOW, mask)).unwrap_or_else(|| {
-            match selecting::select(n, [r, w, e], from_timespec(timeout), mask) {
-                Ok(told) => told,
-                Err(own) => {
-                    let left = own.left.map(sys::timespec);
-                    pselect(n, r, w, e, address(&left), mask)
-                }
-            }
+            let told = selecting::select(n, [r, w, e], from_timespec(timeout), mask);
+            told.unwrap_or_else(|own| {
+                let left = own.left.map(sys::timespec);
+                pselect(n, r, w, e, address(&left), mask)
+            })
         })
     }
 }
@@ -299,6 +263,29 @@ pub extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
     known(crate::files::fresh(real::epoll_create1(flags)))
+}
+
+/// epoll_wait(2) and its like. Where the library has nothing to wait for it is the program's own call: `now` without waiting, or `own`
+/// for what is left of the time.
+///
+/// # Safety
+/// As epoll_pwait(2) asks of its caller: `events` has room for `max`; a mask or null.
+#[inline(always)]
+unsafe fn wait_in(
+    ep: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    within: epoll::Timeout,
+    mask: *const sigset_t,
+    now: impl FnOnce() -> c_int,
+    own: impl FnOnce(Option<u64>) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's room for `max` events, and its mask.
+    unsafe {
+        epoll::wait(ep, events, max, within, mask).unwrap_or_else(|left| {
+            confine::epoll(ep, events, max, now).unwrap_or_else(|| own(left.left))
+        })
+    }
 }
 
 fn known(ep: c_int) -> c_int {
@@ -349,13 +336,10 @@ pub unsafe extern "C-unwind" fn epoll_wait(
 ) -> c_int {
     // SAFETY: the program's room for `max` events.
     unsafe {
-        match epoll::wait(ep, events, max, in_ms(timeout), core::ptr::null()) {
-            Ok(n) => n,
-            Err(own) => confine::epoll(ep, events, max, || real::epoll_wait(ep, events, max, 0))
-                .unwrap_or_else(|| {
-                    real::epoll_wait(ep, events, max, epoll::milliseconds(own.left))
-                }),
-        }
+        let call = |timeout| real::epoll_wait(ep, events, max, timeout);
+        let own = |left| call(epoll::milliseconds(left));
+        let mask = core::ptr::null();
+        wait_in(ep, events, max, in_ms(timeout), mask, || call(0), own)
     }
 }
 
@@ -371,15 +355,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
 ) -> c_int {
     // SAFETY: the program's room for `max` events, and its mask.
     unsafe {
-        match epoll::wait(ep, events, max, in_ms(timeout), mask) {
-            Ok(n) => n,
-            Err(own) => confine::epoll(ep, events, max, || {
-                real::epoll_pwait(ep, events, max, 0, mask)
-            })
-            .unwrap_or_else(|| {
-                real::epoll_pwait(ep, events, max, epoll::milliseconds(own.left), mask)
-            }),
-        }
+        let call = |timeout| real::epoll_pwait(ep, events, max, timeout, mask);
+        let own = |left| call(epoll::milliseconds(left));
+        wait_in(ep, events, max, in_ms(timeout), mask, || call(0), own)
     }
 }
 
@@ -402,15 +380,8 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
         if is_wrong(timeout) {
             return real::epoll_pwait2(ep, events, max, timeout, mask);
         }
-        match epoll::wait(ep, events, max, within, mask) {
-            Ok(n) => n,
-            Err(own) => confine::epoll(ep, events, max, || {
-                real::epoll_pwait2(ep, events, max, &NOW, mask)
-            })
-            .unwrap_or_else(|| {
-                let left = own.left.map(sys::timespec);
-                real::epoll_pwait2(ep, events, max, address(&left), mask)
-            }),
-        }
+        let call = |timeout| real::epoll_pwait2(ep, events, max, timeout, mask);
+        let own = |left: Option<u64>| call(address(&left.map(sys::timespec)));
+        wait_in(ep, events, max, within, mask, || call(&NOW), own)
     }
 }

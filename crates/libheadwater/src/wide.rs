@@ -11,6 +11,7 @@ use crate::file::{ERR_SEEN, File, FilePtr, Held};
 use crate::given::WideText;
 use crate::real;
 use crate::real::seldom::{self, LONGEST};
+use crate::refuse;
 use crate::stdio::{self, Served, WideState};
 
 const WEOF: c_int = -1;
@@ -254,8 +255,7 @@ impl Wide<'_> {
         }
         self.state().input = [0; 2];
         self.file().flags |= ERR_SEEN;
-        next::set_errno(libc::EILSEQ);
-        WEOF
+        refuse(libc::EILSEQ)
     }
 
     fn give_back(&mut self, bytes: &[u8]) {

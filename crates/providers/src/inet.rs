@@ -66,11 +66,7 @@ pub fn length(data: &[iovec]) -> usize {
 
 /// What poll(2) says now.
 pub fn poll(fd: i32, events: i16) -> i16 {
-    let mut set = [libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    }];
+    let mut set = [sys::entry(fd, events)];
     match sys::ppoll(&mut set, Some(0)) {
         Ok(1..) => set[0].revents,
         _ => 0,

@@ -142,10 +142,7 @@ impl<'a> Buffers<'a> {
                 // Within what is reserved: to make room is a place where it could panic.
                 if from < to && parts.len() < parts.capacity() {
                     let at = (one.iov_base as *mut u8).wrapping_add(from - begin);
-                    parts.push(iovec {
-                        iov_base: at.cast(),
-                        iov_len: to - from,
-                    });
+                    parts.push(headwater_host::sys::buffer(at, to - from));
                 }
             }
             begin = end;
@@ -160,7 +157,4 @@ const MOST_PARTS: usize = libc::UIO_MAXIOV as usize;
 /// Buffers that one kernel call takes when the first of them is partly done.
 pub const ROOM: usize = 16;
 
-pub const EMPTY: iovec = iovec {
-    iov_base: core::ptr::null_mut(),
-    iov_len: 0,
-};
+pub const EMPTY: iovec = headwater_host::sys::buffer(core::ptr::null::<u8>(), 0);

@@ -11,7 +11,6 @@ use headwater_host::counters::Reason;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Kind, Trait};
 use headwater_host::{epoll, process, sys};
-use libc::iovec;
 
 pub use crate::conn::rest::{Rest, has_rest, receive_many, splice};
 use crate::conn::{self, Conn, Phase};
@@ -115,10 +114,7 @@ fn drain(c: &'static Conn, v: &View<'static>, rest: &mut Rest) {
     while switch::ring_comes_first(v) {
         let before = rest.bytes.len();
         rest.bytes.resize(before + PIECE, 0);
-        let iov = [iovec {
-            iov_base: rest.bytes[before..].as_mut_ptr().cast(),
-            iov_len: PIECE,
-        }];
+        let iov = [sys::buffer(rest.bytes[before..].as_mut_ptr(), PIECE)];
         let step = recv::take_now(c, v, &iov);
         let (n, again) = match step {
             Step::Data(n) => (n, true),

@@ -166,10 +166,7 @@ mod tests {
     fn send_many(fd: i32, hello: &Hello, count: usize) {
         let one = bell::create().unwrap();
         let mut control = [0u64; 32];
-        let mut iov = libc::iovec {
-            iov_base: hello as *const Hello as *mut libc::c_void,
-            iov_len: size_of::<Hello>(),
-        };
+        let mut iov = sys::buffer(hello as *const Hello, size_of::<Hello>());
         // SAFETY: the control buffer has room for sixty descriptors.
         unsafe {
             let mut msg: libc::msghdr = core::mem::zeroed();

@@ -57,11 +57,7 @@ pub fn family() -> u64 {
 
 /// Is there any image yet that this process, or one that it shares the pipe with, gave a connection to?
 pub fn is_present() -> bool {
-    let mut p = [libc::pollfd {
-        fd: PRESENCE.load(Ordering::Acquire),
-        events: 0,
-        revents: 0,
-    }];
+    let mut p = [sys::entry(PRESENCE.load(Ordering::Acquire), 0)];
     !(sys::ppoll(&mut p, Some(0)).is_ok() && p[0].revents & libc::POLLHUP != 0)
 }
 

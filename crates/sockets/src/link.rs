@@ -341,11 +341,7 @@ impl Links {
 
     /// Drops the links of processes that have gone.
     fn sweep(&mut self) {
-        let ask = |l: &Link| libc::pollfd {
-            fd: l.fd,
-            events: 0,
-            revents: 0,
-        };
+        let ask = |l: &Link| sys::entry(l.fd, 0);
         let mut asked: Vec<_> = self.list.iter().map(ask).collect();
         if !sys::ppoll(&mut asked, Some(0)).is_ok_and(|n| n > 0) {
             return;

@@ -160,11 +160,7 @@ pub fn poll(fd: i32, events: i16) -> i16 {
 
 /// The same for as long as `time` at most.
 pub fn poll_for(time: u64, fd: i32, events: i16) -> i16 {
-    let mut p = [libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    }];
+    let mut p = [sys::entry(fd, events)];
     match sys::ppoll(&mut p, Some(time)) {
         Ok(n) if n > 0 => p[0].revents,
         _ => 0,

@@ -11,7 +11,7 @@ use headwater_host::sys;
 use headwater_host::table::Handle;
 use libc::{
     EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, POLLERR, POLLHUP, POLLIN, POLLOUT,
-    POLLRDHUP, iovec,
+    POLLRDHUP,
 };
 
 use crate::buffers::Buffers;
@@ -159,10 +159,7 @@ fn catch_up(c: &Conn, v: &View<'_>) {
         return;
     }
     let mut byte = 0u8;
-    let iov = [iovec {
-        iov_base: (&raw mut byte).cast(),
-        iov_len: 1,
-    }];
+    let iov = [sys::buffer(&raw mut byte, 1)];
     let _ = guard(c, || {
         recv::step(c, v, &mut Buffers::new(&iov), MSG_PEEK | MSG_DONTWAIT)
     });
@@ -306,10 +303,7 @@ fn turn(
 }
 
 fn receive(c: &'static Conn, v: &View<'static>, shadow: i32, down: &mut Piece) -> Option<()> {
-    let iov = [iovec {
-        iov_base: down.buf.as_mut_ptr().cast(),
-        iov_len: down.buf.len(),
-    }];
+    let iov = [sys::buffer(down.buf.as_mut_ptr(), down.buf.len())];
     match recv::take_now(c, v, &iov) {
         Step::Data(n) => down.filled(n),
         Step::Eof => down.filled(0),
@@ -373,11 +367,7 @@ fn wait(
         ),
     ]
     // An end is told whatever is asked for, and of one that is not wanted now it would be told for ever.
-    .map(|(fd, events)| libc::pollfd {
-        fd: if events == 0 { -1 } else { fd },
-        events,
-        revents: 0,
-    });
+    .map(|(fd, events)| sys::entry(if events == 0 { -1 } else { fd }, events));
     if up.is_empty() && up.ended {
         // Is its other direction closed too?
         p[2].fd = pair;

@@ -259,11 +259,7 @@ fn by_shadow(c: &Conn, pipe: &mut Pipe) -> Step {
 const AWAKE: u64 = Duration::from_millis(100).as_nanos() as u64;
 
 fn await_room(pipe: i32) -> Result<(), i32> {
-    let mut p = libc::pollfd {
-        fd: pipe,
-        events: libc::POLLOUT,
-        revents: 0,
-    };
+    let mut p = sys::entry(pipe, libc::POLLOUT);
     // A handler may run right before, and the process may confine itself.
     let slice = sys::timespec(AWAKE);
     // SAFETY: a time.

@@ -174,11 +174,7 @@ mod tests {
 
     /// Waits until the end of the peer's stream has come.
     fn await_end(s: &TcpStream) {
-        let mut p = [libc::pollfd {
-            fd: s.as_raw_fd(),
-            events: libc::POLLRDHUP,
-            revents: 0,
-        }];
+        let mut p = [sys::entry(s.as_raw_fd(), libc::POLLRDHUP)];
         assert_eq!(sys::ppoll(&mut p, Some(20_000_000_000)), Ok(1));
     }
 

@@ -455,11 +455,7 @@ mod tests {
             }
             sys::close(writer).unwrap();
             assert_eq!(Pipe::open(&parts(fifo, fds)).err(), Some(libc::EBADF));
-            let mut left = libc::pollfd {
-                fd: reader,
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            let mut left = sys::entry(reader, libc::POLLIN);
             // SAFETY: one pollfd.
             unsafe { libc::poll(&raw mut left, 1, 0) };
             assert_eq!(left.revents, libc::POLLHUP, "{fifo} {missing}");

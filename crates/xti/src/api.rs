@@ -37,6 +37,7 @@ use headwater_tpi::{Info, error};
 use libc::iovec;
 
 use crate::direct::Direct;
+use crate::netaddr::Address;
 use crate::port::Port;
 use crate::{calls, with};
 
@@ -80,10 +81,11 @@ impl Drop for Endpoint {
 }
 
 fn out(data: &[u8]) -> [iovec; 1] {
-    [iovec {
-        iov_base: data.as_ptr().cast_mut().cast(),
-        iov_len: data.len(),
-    }]
+    [sys::buffer(data.as_ptr(), data.len())]
+}
+
+fn room(into: &mut [u8]) -> [iovec; 1] {
+    [sys::buffer(into.as_mut_ptr(), into.len())]
 }
 
 /// Waits for connections.
@@ -113,11 +115,8 @@ impl Listener {
     /// Waits for a request and accepts it. A peer that has given up meanwhile is passed over.
     pub fn accept(&self) -> Result<Connection, Error> {
         loop {
-            let asked = self.endpoint.call(calls::listen);
-            let request = match asked {
-                Err(Error {
-                    tli: error::TLOOK, ..
-                }) => {
+            let request = match self.endpoint.call(calls::listen) {
+                Err(e) if e.tli == error::TLOOK => {
                     self.endpoint.call(calls::rcvdis)?;
                     continue;
                 }
@@ -127,15 +126,10 @@ impl Listener {
             let here = table::lookup(on.0)
                 .and_then(|handle| Direct::at(on.0, handle))
                 .ok_or(Error::new(error::TBADF))?;
-            match self
-                .endpoint
-                .call(|p| p.accept(request.seq, &here, &[], &[]))
-            {
+            let accept = |p: &dyn Port| p.accept(request.seq, &here, &[], &[]);
+            match self.endpoint.call(accept) {
                 Ok(()) => return Ok(Connection(on)),
-                Err(Error {
-                    tli: error::TBADSEQ | error::TLOOK,
-                    ..
-                }) => continue,
+                Err(e) if matches!(e.tli, error::TBADSEQ | error::TLOOK) => continue,
                 Err(e) => return Err(e),
             }
         }
@@ -152,15 +146,10 @@ impl Connection {
         let (e, _) = Endpoint::bound(device, None, 0)?;
         match e.call(|p| calls::connect(p, to, &[], &[])) {
             Ok(_) => Ok(Connection(e)),
-            Err(Error {
-                tli: error::TLOOK, ..
-            }) => {
-                let why = e.call(calls::rcvdis)?;
-                Err(Error {
-                    tli: error::TLOOK,
-                    unix: why.reason,
-                })
-            }
+            Err(refused) if refused.tli == error::TLOOK => Err(Error {
+                unix: e.call(calls::rcvdis)?.reason,
+                ..refused
+            }),
             Err(e) => Err(e),
         }
     }
@@ -178,19 +167,14 @@ impl Connection {
     /// Receives at most one message, waiting for it; `more` says that it goes on. `None`: the peer has released its side.
     /// TLOOK: the connection is gone.
     pub fn receive(&self, into: &mut [u8]) -> Result<Option<Received>, Error> {
-        let room = [iovec {
-            iov_base: into.as_mut_ptr().cast(),
-            iov_len: into.len(),
-        }];
+        let room = room(into);
         match self.0.call(|p| calls::rcv(p, &room)) {
             Ok((len, flags)) => Ok(Some(Received {
                 len,
                 more: flags & calls::T_MORE != 0,
                 expedited: flags & calls::T_EXPEDITED != 0,
             })),
-            Err(Error {
-                tli: error::TLOOK, ..
-            }) => {
+            Err(e) if e.tli == error::TLOOK => {
                 self.0.call(|p| calls::rcvrel(p, Call::RcvRel))?;
                 Ok(None)
             }
@@ -261,10 +245,7 @@ impl Datagrams {
     /// Receives one datagram, waiting for it: how long it is, and who sent it. What does not fit stays for the next call,
     /// which has no address. TLOOK as with [`send_to`](Datagrams::send_to).
     pub fn receive_from(&self, into: &mut [u8]) -> Result<(Received, Vec<u8>), Error> {
-        let room = [iovec {
-            iov_base: into.as_mut_ptr().cast(),
-            iov_len: into.len(),
-        }];
+        let room = room(into);
         let (mut addr, mut opts) = ([0; 1024], [0; 1024]);
         let mut d = Datagram {
             addr: &mut addr,
@@ -295,23 +276,7 @@ impl AsRawFd for Datagrams {
 
 /// The bytes of an address for `/dev/tcp` and `/dev/udp`.
 pub fn inet(addr: SocketAddr) -> Vec<u8> {
-    let mut bytes = vec![0u8; if addr.is_ipv4() { 16 } else { 28 }];
-    let family = if addr.is_ipv4() {
-        libc::AF_INET
-    } else {
-        libc::AF_INET6
-    } as u16;
-    bytes[..2].copy_from_slice(&family.to_ne_bytes());
-    bytes[2..4].copy_from_slice(&addr.port().to_be_bytes());
-    match addr {
-        SocketAddr::V4(a) => bytes[4..8].copy_from_slice(&a.ip().octets()),
-        SocketAddr::V6(a) => {
-            bytes[4..8].copy_from_slice(&a.flowinfo().to_ne_bytes());
-            bytes[8..24].copy_from_slice(&a.ip().octets());
-            bytes[24..].copy_from_slice(&a.scope_id().to_ne_bytes());
-        }
-    }
-    bytes
+    Address::Inet(addr).encode()
 }
 
 /// Endpoints need a few things of the process. Once, by whichever call comes first.

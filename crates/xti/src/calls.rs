@@ -5,7 +5,7 @@
 //! began.
 
 use headwater_host::signal::begin_wait;
-use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
+use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Sending};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::{SENDZERO, T_CLTS};
 use headwater_tpi::state::{self, Call};
@@ -78,6 +78,30 @@ fn next_event(port: &dyn Port, none: i32) -> Outcome<Event> {
             return fails(none);
         }
         port.wait(IN).map_err(interrupted)?;
+    }
+}
+
+/// Does it until it is not refused for want of data or room, `lack` and the poll(2) events that end it. What the provider says has no
+/// place the state table may say better.
+#[inline(always)]
+fn patiently<T>(
+    port: &dyn Port,
+    call: Call,
+    lack: (i32, u32),
+    mut act: impl FnMut() -> Outcome<T>,
+) -> Outcome<T> {
+    let mut patience = Patience::default();
+    loop {
+        match act() {
+            Err(e) if e.tli == lack.0 && patience.waits(port) => {
+                port.wait(lack.1).map_err(interrupted)?;
+            }
+            Err(e) if matches!(e.tli, TOUTSTATE | TNOTSUPPORT) => {
+                check(port, call)?;
+                return Err(e);
+            }
+            done => return done,
+        }
     }
 }
 
@@ -275,10 +299,7 @@ pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {
 
 /// How many bytes of a vector are left after the first `done`, as a vector of at most [`T_IOV_MAX`].
 pub(crate) fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
-    let empty = iovec {
-        iov_base: core::ptr::null_mut(),
-        iov_len: 0,
-    };
+    let empty = headwater_host::sys::buffer(core::ptr::null::<u8>(), 0);
     let mut left = [empty; T_IOV_MAX];
     let mut n = 0;
     for part in data {
@@ -328,11 +349,7 @@ fn snd_slowly(
     total: usize,
     first: Outcome<usize>,
 ) -> Outcome<usize> {
-    if let Err(Refusal {
-        tli: TOUTSTATE | TNOTSUPPORT,
-        ..
-    }) = first
-    {
+    if first.is_err_and(|e| matches!(e.tli, TOUTSTATE | TNOTSUPPORT)) {
         check(port, Call::Snd)?;
     }
     begin_wait();
@@ -356,11 +373,8 @@ fn snd_slowly(
                     return if done > 0 { Ok(done) } else { last };
                 }
                 if let Err(e) = port.wait(OUT) {
-                    return if done > 0 {
-                        Ok(done)
-                    } else {
-                        Err(interrupted(e))
-                    };
+                    last = Err(interrupted(e));
+                    return if done > 0 { Ok(done) } else { last };
                 }
             }
             Err(_) if done > 0 => return Ok(done),
@@ -375,32 +389,10 @@ fn snd_slowly(
 #[inline]
 pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
     begin_wait();
-    let mut patience = Patience::default();
-    loop {
-        match port.receive(into) {
-            Ok(Received {
-                len,
-                more,
-                expedited,
-            }) => {
-                let flags = if more { T_MORE } else { 0 } | if expedited { T_EXPEDITED } else { 0 };
-                return Ok((len, flags));
-            }
-            Err(Refusal { tli: TNODATA, .. }) if patience.waits(port) => {
-                port.wait(IN).map_err(interrupted)?;
-            }
-            Err(
-                e @ Refusal {
-                    tli: TOUTSTATE | TNOTSUPPORT,
-                    ..
-                },
-            ) => {
-                check(port, Call::Rcv)?;
-                return Err(e);
-            }
-            Err(e) => return Err(e),
-        }
-    }
+    let got = patiently(port, Call::Rcv, (TNODATA, IN), || port.receive(into))?;
+    let more = if got.more { T_MORE } else { 0 };
+    let expedited = if got.expedited { T_EXPEDITED } else { 0 };
+    Ok((got.len, more | expedited))
 }
 
 /// t_sndudata and t_sndvudata.
@@ -413,48 +405,18 @@ pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outc
             return fails(TBADDATA);
         }
     }
-    let mut patience = Patience::default();
-    loop {
-        match port.send_to(to, opts, data) {
-            Err(Refusal { tli: TFLOW, .. }) if patience.waits(port) => {
-                port.wait(OUT).map_err(interrupted)?
-            }
-            Err(
-                e @ Refusal {
-                    tli: TOUTSTATE | TNOTSUPPORT,
-                    ..
-                },
-            ) => {
-                check(port, Call::SndUData)?;
-                return Err(e);
-            }
-            done => return done,
-        }
-    }
+    patiently(port, Call::SndUData, (TFLOW, OUT), || {
+        port.send_to(to, opts, data)
+    })
 }
 
 /// t_rcvudata and t_rcvvudata.
 #[inline]
 pub fn rcvudata(port: &dyn Port, into: &mut Datagram<'_>) -> Outcome<()> {
     begin_wait();
-    let mut patience = Patience::default();
-    loop {
-        match port.receive_from(into) {
-            Err(Refusal { tli: TNODATA, .. }) if patience.waits(port) => {
-                port.wait(IN).map_err(interrupted)?;
-            }
-            Err(
-                e @ Refusal {
-                    tli: TOUTSTATE | TNOTSUPPORT,
-                    ..
-                },
-            ) => {
-                check(port, Call::RcvUData)?;
-                return Err(e);
-            }
-            done => return done,
-        }
-    }
+    patiently(port, Call::RcvUData, (TNODATA, IN), || {
+        port.receive_from(into)
+    })
 }
 
 /// An earlier datagram that could not be delivered.

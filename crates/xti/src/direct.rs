@@ -57,53 +57,63 @@ impl Direct {
     }
 }
 
-/// The endpoint's method of this name, or the stream's.
-macro_rules! outcome {
-    ($self:ident . $method:ident ( $($argument:expr),* )) => {
-        match $self.turned() {
-            None => $self.end.$method($($argument),*),
-            Some(messages) => messages?.$method($($argument),*),
+/// The endpoint's methods of these names, or the stream's.
+macro_rules! outcomes {
+    ($($method:ident($($argument:ident: $ty:ty),*) -> $outcome:ty;)*) => {$(
+        #[inline]
+        fn $method(&self $(, $argument: $ty)*) -> $outcome {
+            match self.turned() {
+                None => self.end.$method($($argument),*),
+                Some(messages) => messages?.$method($($argument),*),
+            }
         }
-    };
+    )*};
 }
 
 /// The same for what can't fail: of a closed one this is said.
-macro_rules! answer {
-    ($self:ident . $method:ident (), $closed:expr) => {
-        match $self.turned() {
-            None => $self.end.$method(),
-            Some(messages) => messages.map_or($closed, |messages| messages.$method()),
+macro_rules! answers {
+    ($($method:ident() -> $answer:ty, $closed:expr;)*) => {$(
+        fn $method(&self) -> $answer {
+            match self.turned() {
+                None => self.end.$method(),
+                Some(messages) => messages.map_or($closed, |messages| messages.$method()),
+            }
         }
-    };
+    )*};
 }
 
 impl Port for Direct {
-    fn info(&self) -> Outcome<Info> {
-        outcome!(self.info())
+    outcomes! {
+        info() -> Outcome<Info>;
+        bind(addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)>;
+        unbind() -> Outcome<()>;
+        local() -> Outcome<Option<Vec<u8>>>;
+        remote() -> Outcome<Option<Vec<u8>>>;
+        connect(to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<()>;
+        disconnect(seq: Option<i32>, data: &[u8]) -> Outcome<()>;
+        release() -> Outcome<()>;
+        send(data: &[iovec], how: Sending) -> Outcome<usize>;
+        receive(into: &[iovec]) -> Outcome<Received>;
+        send_to(to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()>;
+        receive_from(into: &mut Datagram<'_>) -> Outcome<()>;
+        negotiate(flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)>;
+        sync() -> Outcome<()>;
     }
+
+    answers! {
+        is_nonblocking() -> bool, false;
+        requests() -> (usize, u32), (0, 0);
+        peek() -> Option<Event>, None;
+        lacks() -> Option<Errno>, None;
+        take() -> Option<Arrived>, None;
+        unblocked() -> Option<bool>, None;
+    }
+
     fn state(&self) -> Outcome<i32> {
         match self.turned() {
             None => Ok(state::xti_state(self.end.state()?)),
             Some(messages) => messages?.state(),
         }
-    }
-    fn is_nonblocking(&self) -> bool {
-        answer!(self.is_nonblocking(), false)
-    }
-    fn bind(&self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
-        outcome!(self.bind(addr, qlen))
-    }
-    fn unbind(&self) -> Outcome<()> {
-        outcome!(self.unbind())
-    }
-    fn local(&self) -> Outcome<Option<Vec<u8>>> {
-        outcome!(self.local())
-    }
-    fn remote(&self) -> Outcome<Option<Vec<u8>>> {
-        outcome!(self.remote())
-    }
-    fn connect(&self, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<()> {
-        outcome!(self.connect(to, opts, data))
     }
     fn accept(&self, seq: i32, on: &dyn Port, opts: &[u8], data: &[u8]) -> Outcome<()> {
         match self.turned() {
@@ -113,49 +123,6 @@ impl Port for Direct {
             }
             Some(messages) => messages?.accept(seq, on, opts, data),
         }
-    }
-    fn disconnect(&self, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
-        outcome!(self.disconnect(seq, data))
-    }
-    fn release(&self) -> Outcome<()> {
-        outcome!(self.release())
-    }
-    fn requests(&self) -> (usize, u32) {
-        answer!(self.requests(), (0, 0))
-    }
-    fn peek(&self) -> Option<Event> {
-        answer!(self.peek(), None)
-    }
-    fn lacks(&self) -> Option<Errno> {
-        answer!(self.lacks(), None)
-    }
-    fn take(&self) -> Option<Arrived> {
-        answer!(self.take(), None)
-    }
-    #[inline]
-    fn send(&self, data: &[iovec], how: Sending) -> Outcome<usize> {
-        outcome!(self.send(data, how))
-    }
-    fn unblocked(&self) -> Option<bool> {
-        answer!(self.unblocked(), None)
-    }
-    #[inline]
-    fn receive(&self, into: &[iovec]) -> Outcome<Received> {
-        outcome!(self.receive(into))
-    }
-    #[inline]
-    fn send_to(&self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
-        outcome!(self.send_to(to, opts, data))
-    }
-    #[inline]
-    fn receive_from(&self, into: &mut Datagram<'_>) -> Outcome<()> {
-        outcome!(self.receive_from(into))
-    }
-    fn negotiate(&self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        outcome!(self.negotiate(flags, opts))
-    }
-    fn sync(&self) -> Outcome<()> {
-        outcome!(self.sync())
     }
     fn wait(&self, events: u32) -> Result<(), Errno> {
         if let Some(messages) = self.turned() {

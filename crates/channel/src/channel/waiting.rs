@@ -128,11 +128,7 @@ impl Place for AtBell<'_, '_> {
 
     fn sleep(&mut self) -> Result<(), Stop> {
         let channel = self.channel;
-        let bell = libc::pollfd {
-            fd: channel.own_bell(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let bell = sys::entry(channel.own_bell(), libc::POLLIN);
         let mut fds = [bell, channel.poll_shadow(matches!(self.want, Want::Data))];
         let timeout = match self.left {
             left if channel.is_shared() => Some(left.map_or(SLICE, |left| left.min(SLICE))),

@@ -7,6 +7,7 @@ use headwater_tpi::state::{self, Event as Move};
 use headwater_tpi::{Refusal, error};
 use libc::iovec;
 
+use super::waiting::watched;
 use super::{Core, Endpoint};
 
 impl Endpoint {
@@ -37,10 +38,7 @@ impl Endpoint {
             self.note_fed();
             send(&mut *c.provider).map_err(gone)
         });
-        if let Err(Refusal {
-            tli: error::TFLOW, ..
-        }) = sent
-        {
+        if sent.is_err_and(|e| e.tli == error::TFLOW) {
             self.refused_for_now(how.expedited);
         }
         self.note_carried();
@@ -72,10 +70,7 @@ impl Endpoint {
             c.may(Move::UnitdataReq)?;
             self.note_fed();
             let sent = c.provider.send_to(to, opts, data);
-            if let Err(Refusal {
-                tli: error::TFLOW, ..
-            }) = sent
-            {
+            if sent.is_err_and(|e| e.tli == error::TFLOW) {
                 self.refused_for_now(false);
             }
             // What has become of earlier ones.
@@ -127,11 +122,8 @@ impl Endpoint {
     }
 
     fn has_room(&self) -> bool {
-        let mut fds = [libc::pollfd {
-            fd: self.fd.load(Ordering::Relaxed),
-            events: libc::POLLOUT,
-            revents: 0,
-        }];
+        let fd = self.fd.load(Ordering::Relaxed);
+        let mut fds = [watched(fd, libc::POLLOUT as u32)];
         let n = poll::wait(&mut fds, Some(0));
         n > 0 && fds[0].revents & libc::POLLOUT != 0
     }

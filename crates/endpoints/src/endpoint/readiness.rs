@@ -27,24 +27,18 @@ impl Endpoint {
             return libc::POLLNVAL as u32;
         };
         let own = core.provider.ready(want);
-        let inner = match self.inside() {
-            Some((h, d)) => core
-                .provider
-                .kernel_means(d.ready(h, core.provider.kernel_wants(want))),
-            None => 0,
-        };
+        let inner = self.inside().map_or(0, |(h, d)| {
+            let said = d.ready(h, core.provider.kernel_wants(want));
+            core.provider.kernel_means(said)
+        });
         own | inner
     }
 
     /// What this process has taken from the kernel is in no set of the kernel's: with a bell, which its own calls ring, sets look
     /// here too.
     fn silent_bell(&self) -> Option<i32> {
-        let bell = if self.takes_ahead() {
-            self.own_bell()
-        } else {
-            -1
-        };
-        (bell >= 0).then_some(bell)
+        let bell = self.takes_ahead().then(|| self.own_bell());
+        bell.filter(|&bell| bell >= 0)
     }
 
     /// Can there be something that neither kernel nor ring has any more: datagrams, or what comes of a connection that is not made
@@ -101,6 +95,10 @@ impl Endpoint {
     }
 }
 
+fn inside(h: Handle) -> Option<(Handle, &'static dyn Descriptor)> {
+    get(h)?.inside()
+}
+
 impl Descriptor for Endpoints {
     fn ready(&self, h: Handle, want: u32) -> u32 {
         get(h).map_or(libc::POLLNVAL as u32, |e| e.ready(want) & (want | ALWAYS))
@@ -118,14 +116,13 @@ impl Descriptor for Endpoints {
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
+        if let Some((inner, d)) = inside(h) {
             d.disarm(inner, want);
         }
     }
 
     fn armed_by_parent(&self, h: Handle, want: u32) -> bool {
-        let inside = get(h).and_then(Endpoint::inside);
-        inside.is_none_or(|(inner, d)| d.armed_by_parent(inner, want))
+        inside(h).is_none_or(|(inner, d)| d.armed_by_parent(inner, want))
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {
@@ -159,9 +156,7 @@ impl Descriptor for Endpoints {
     }
 
     fn edges(&self, h: Handle) -> (u64, u64) {
-        get(h)
-            .and_then(Endpoint::inside)
-            .map_or((0, 0), |(inner, d)| d.edges(inner))
+        inside(h).map_or((0, 0), |(inner, d)| d.edges(inner))
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {
@@ -186,15 +181,11 @@ impl Descriptor for Endpoints {
     }
 
     fn peer_cpu(&self, h: Handle) -> u32 {
-        get(h)
-            .and_then(Endpoint::inside)
-            .map_or(u32::MAX, |(inner, d)| d.peer_cpu(inner))
+        inside(h).map_or(u32::MAX, |(inner, d)| d.peer_cpu(inner))
     }
 
     fn busy(&self, h: Handle, change: i32) -> bool {
-        get(h)
-            .and_then(Endpoint::inside)
-            .is_none_or(|(inner, d)| d.busy(inner, change))
+        inside(h).is_none_or(|(inner, d)| d.busy(inner, change))
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
@@ -205,7 +196,7 @@ impl Descriptor for Endpoints {
     }
 
     fn slice_over(&self, h: Handle, want: u32) {
-        if let Some((inner, d)) = get(h).and_then(Endpoint::inside) {
+        if let Some((inner, d)) = inside(h) {
             d.slice_over(inner, want);
         }
     }

@@ -329,10 +329,6 @@ where
     }
 }
 
-fn watched(fd: i32, events: u32) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: events as i16,
-        revents: 0,
-    }
+pub(super) fn watched(fd: i32, events: u32) -> libc::pollfd {
+    sys::entry(fd, events as i16)
 }

@@ -17,7 +17,7 @@ use headwater_tpi::{Indication, Malformed, Refusal, Request};
 use libc::iovec;
 
 use super::watch::Watch;
-use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id};
+use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id, proto};
 use crate::device;
 use crate::endpoint::{self, Endpoint};
 
@@ -176,10 +176,7 @@ fn told(refusal: Refusal) -> Refusal {
 }
 
 fn vector(bytes: &[u8]) -> iovec {
-    iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    }
+    headwater_host::sys::buffer(bytes.as_ptr(), bytes.len())
 }
 
 /// More parts than this are copied together.
@@ -243,12 +240,7 @@ impl Driver {
     }
 
     fn reply(&self, q: Queue, indication: &Indication<'_>) {
-        let kind = if indication.is_high() {
-            M_PCPROTO
-        } else {
-            M_PROTO
-        };
-        q.qreply(Message::from_bytes(kind, &indication.encode()));
+        q.qreply(proto(indication.is_high(), &indication.encode()));
     }
 
     fn refuse(&self, q: Queue, prim: i32, refusal: Refusal) {
@@ -305,14 +297,12 @@ impl Driver {
                     } else {
                         Default::default()
                     };
-                    self.reply(
-                        q,
-                        &Indication::CapabilityAck {
-                            bits,
-                            info,
-                            acceptor,
-                        },
-                    );
+                    let ack = Indication::CapabilityAck {
+                        bits,
+                        info,
+                        acceptor,
+                    };
+                    self.reply(q, &ack);
                 }
                 Err(e) => self.refuse(q, prim, e),
             },

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use headwater_providers::provider::{Arrived, Datagram, Event};
+use headwater_streams::ddi::M_PROTO;
 use headwater_streams::ddi::owned::Message;
-use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
 use headwater_streams::exec::Queue;
 use headwater_tpi::Indication;
 use headwater_tpi::prim::T_CLTS;
@@ -12,6 +12,7 @@ use headwater_tpi::state::State;
 use libc::iovec;
 
 use super::driver::{Driver, URGENT};
+use super::proto;
 
 /// Indications raised in one go; then others have their turn.
 const AT_ONCE: usize = 64;
@@ -214,10 +215,7 @@ impl Driver {
 }
 
 fn vector(bytes: &mut [u8]) -> iovec {
-    iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    }
+    headwater_host::sys::buffer(bytes.as_mut_ptr(), bytes.len())
 }
 
 fn some(data: &[u8]) -> Option<&[u8]> {
@@ -225,12 +223,7 @@ fn some(data: &[u8]) -> Option<&[u8]> {
 }
 
 fn message(indication: &Indication<'_>, data: Option<&[u8]>) -> Message {
-    let kind = if indication.is_high() {
-        M_PCPROTO
-    } else {
-        M_PROTO
-    };
-    let mut m = Message::from_bytes(kind, &indication.encode());
+    let mut m = proto(indication.is_high(), &indication.encode());
     if let Some(data) = data {
         m.append(Message::data(data));
     }

@@ -11,7 +11,7 @@ use headwater_streams::exec::{Info, Module, OpenFlag, Queue};
 use headwater_tpi::prim::*;
 use headwater_tpi::{Indication, Request};
 
-use super::id;
+use super::{id, proto};
 
 const TIMOD: c_int = (b'T' as c_int) << 8;
 /// ioctl: T_INFO_REQ, T_INFO_ACK.
@@ -251,10 +251,5 @@ impl Timod {
 }
 
 fn send(q: Queue, request: &Request<'_>) {
-    let kind = if request.is_high() {
-        M_PCPROTO
-    } else {
-        M_PROTO
-    };
-    q.putnext(Message::from_bytes(kind, &request.encode()));
+    q.putnext(proto(request.is_high(), &request.encode()));
 }

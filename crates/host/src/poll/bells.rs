@@ -61,11 +61,7 @@ impl Place for AtBells<'_> {
             *k = kernel_side(p);
         }
         for_carried(who, fds, |c, _| {
-            self.kernel[n] = pollfd {
-                fd: if self.is_vain { !c.bell } else { c.bell },
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            self.kernel[n] = sys::entry(if self.is_vain { !c.bell } else { c.bell }, libc::POLLIN);
             n += 1;
         });
         self.used = n;

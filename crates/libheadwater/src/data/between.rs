@@ -11,7 +11,7 @@ use super::send::give_kept;
 use super::{anew, ended, is_refused, keeping, told};
 use crate::descriptor::{File, of_kind};
 use crate::vectors::one;
-use crate::{calls, real, result};
+use crate::{calls, real, refuse, result};
 
 /// What the kernel can't move data of at all?
 fn is_ours(fd: c_int) -> bool {
@@ -31,8 +31,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     unsafe {
         if is_ours(out) || is_ours(from) {
             // The caller copies, as with any descriptor that cannot do it.
-            next::set_errno(libc::EINVAL);
-            return -1;
+            return refuse(libc::EINVAL);
         }
         let call = || real::sendfile(out, from, offset, n);
         if n == 0 {
@@ -178,8 +177,7 @@ pub unsafe extern "C-unwind" fn splice(
     // SAFETY: the program's positions, or null.
     unsafe {
         if is_ours(from) || is_ours(to) {
-            next::set_errno(libc::EINVAL);
-            return -1;
+            return refuse(libc::EINVAL);
         }
         let call = || real::splice(from, off_from, to, off_to, n, flags);
         if !off_from.is_null() || !off_to.is_null() || n == 0 {

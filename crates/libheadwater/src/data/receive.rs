@@ -11,194 +11,114 @@ use libc::{
     c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
-use super::{ended, is_socket, keeping, refuse, told};
+use super::{ended, is_socket, keeping, told};
 use crate::vectors::{
     MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::{calls, foreign, real, result, wait};
+use crate::{calls, foreign, real, refuse, result, wait};
 
-/// Receives from a connection. `own` is the program's call, for as long as the kernel serves it; `again` begins it anew, where a
-/// handler or another thread has given its number to something else.
-#[inline]
-unsafe fn take(
+one_way! {
+    take, take_kept by receiving::recv_as: readv, preadv2, recv of *mut c_void
+}
+
+#[inline(never)]
+pub unsafe fn read(h: Handle, fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
+    // SAFETY: the program's room.
+    unsafe {
+        // Unlike recv(2) of nothing, read(2) of nothing never waits.
+        if n == 0 {
+            return real::read(fd, buf, n);
+        }
+        let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
+        take(h, fd, &one(buf, n), 0, own, || calls::read(fd, buf, n))
+    }
+}
+
+#[inline(never)]
+pub unsafe fn recvfrom(
     h: Handle,
     fd: c_int,
-    iov: &[iovec],
+    buf: *mut c_void,
+    n: size_t,
     flags: c_int,
-    own: Own<'_>,
-    again: impl FnOnce() -> ssize_t,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
 ) -> ssize_t {
-    // SAFETY: the program's buffers.
-    let told = conn::get(h).and_then(|c| unsafe { receiving::recv_as(c, fd, iov, flags, own) });
-    ended(told, fd, h, again, || own(fd, iov))
-}
-
-/// As [`take`], as a step of a call on `fd` that keeps its connection.
-unsafe fn take_kept(
-    c: &'static conn::Conn,
-    fd: c_int,
-    iov: &[iovec],
-    flags: c_int,
-    own: Own<'_>,
-) -> ssize_t {
-    // SAFETY: the program's buffers.
-    match unsafe { receiving::recv_as(c, fd, iov, flags, own) } {
-        Some(r) => result(r),
-        None => own(c.fd(), iov),
-    }
-}
-
-/// On a connection.
-pub(super) mod of_connection {
-    use super::*;
-
-    #[inline(never)]
-    pub unsafe fn read(h: Handle, fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-        // SAFETY: the program's room.
-        unsafe {
-            // Unlike recv(2) of nothing, read(2) of nothing never waits.
-            if n == 0 {
-                return real::read(fd, buf, n);
-            }
-            let own: Own<'_> = &|fd, v| real::read(fd, v[0].iov_base, v[0].iov_len);
-            take(h, fd, &one(buf, n), 0, own, || calls::read(fd, buf, n))
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn readv(h: Handle, fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the program's buffers.
-        unsafe {
-            match something(iov, n as usize) {
-                Some(v) => {
-                    let own: Own<'_> = &|fd, v| real::readv(fd, v.as_ptr(), v.len() as c_int);
-                    take(h, fd, v, 0, own, || calls::readv(fd, iov, n))
-                }
-                None => real::readv(fd, iov, n),
-            }
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn preadv2(
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        at: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the program's buffers.
-        unsafe {
-            match something(iov, n as usize).filter(|_| is_readv(at, flags)) {
-                Some(v) => {
-                    let own: Own<'_> =
-                        &|fd, v| real::preadv2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
-                    let again = || calls::preadv2(fd, iov, n, at, flags);
-                    take(h, fd, v, dontwait(flags), own, again)
-                }
-                None => real::preadv2(fd, iov, n, at, flags),
-            }
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn recv(h: Handle, fd: c_int, buf: *mut c_void, n: size_t, flags: c_int) -> ssize_t {
-        // SAFETY: the program's room.
-        unsafe {
-            let flags = flags & !MSG_CMSG_COMPAT;
-            let own: Own<'_> = &|fd, v| real::recv(fd, v[0].iov_base, v[0].iov_len, flags);
-            let again = || calls::recv(fd, buf, n, flags);
-            take(h, fd, &one(buf, n), flags, own, again)
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn recvfrom(
-        h: Handle,
-        fd: c_int,
-        buf: *mut c_void,
-        n: size_t,
-        flags: c_int,
-        from: *mut sockaddr,
-        len: *mut socklen_t,
-    ) -> ssize_t {
-        // SAFETY: the program's room for bytes and an address.
-        unsafe {
-            let flags = flags & !MSG_CMSG_COMPAT;
-            let by_kernel = Cell::new(false);
-            let own: Own<'_> = &|fd, v| {
-                let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
-                by_kernel.set(by_kernel.get() || r >= 0);
-                r
-            };
-            let r = take(h, fd, &one(buf, n), flags, own, || {
-                by_kernel.set(true);
-                calls::recvfrom(fd, buf, n, flags, from, len)
-            });
-            // A connected stream names no sender.
-            if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
-                if is_negative(from, *len) {
-                    return refuse(libc::EINVAL);
-                }
-                *len = 0;
-            }
+    // SAFETY: the program's room for bytes and an address.
+    unsafe {
+        let flags = flags & !MSG_CMSG_COMPAT;
+        let by_kernel = Cell::new(false);
+        let own: Own<'_> = &|fd, v| {
+            let r = real::recvfrom(fd, v[0].iov_base, v[0].iov_len, flags, from, len);
+            by_kernel.set(by_kernel.get() || r >= 0);
             r
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn recvmsg(h: Handle, fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
-        // SAFETY: the program's message, and the room that it tells of.
-        unsafe {
-            if msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
-                return real::recvmsg(fd, msg, flags);
+        };
+        let r = take(h, fd, &one(buf, n), flags, own, || {
+            by_kernel.set(true);
+            calls::recvfrom(fd, buf, n, flags, from, len)
+        });
+        // A connected stream names no sender.
+        if r >= 0 && !by_kernel.get() && !from.is_null() && !len.is_null() {
+            if is_negative(from, *len) {
+                return refuse(libc::EINVAL);
             }
-            recvmsg_by(fd, msg, flags, |v, own, anew| {
-                take(h, fd, v, flags, own, || {
-                    anew.set(true);
-                    calls::recvmsg(fd, msg, flags)
-                })
+            *len = 0;
+        }
+        r
+    }
+}
+
+#[inline(never)]
+pub unsafe fn recvmsg(h: Handle, fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the program's message, and the room that it tells of.
+    unsafe {
+        if msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
+            return real::recvmsg(fd, msg, flags);
+        }
+        recvmsg_by(fd, msg, flags, |v, own, anew| {
+            take(h, fd, v, flags, own, || {
+                anew.set(true);
+                calls::recvmsg(fd, msg, flags)
             })
-        }
+        })
     }
+}
 
-    #[inline(never)]
-    pub unsafe fn recvmmsg(
-        h: Handle,
-        fd: c_int,
-        msgs: *mut libc::mmsghdr,
-        n: c_uint,
-        flags: c_int,
-        timeout: *mut timespec,
-    ) -> c_int {
-        // SAFETY: the program's `n` messages, and its time or null.
-        unsafe {
-            if n == 0 || flags & MSG_CMSG_COMPAT != 0 {
-                return foreign::recvmmsg(fd, msgs, n, flags, timeout);
-            }
-            if let Some(c) = conn::get(h) {
-                let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-                if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
-                    return received as c_int;
-                }
-                if wait::is_wrong(timeout) {
-                    return refuse(libc::EINVAL) as c_int;
-                }
-                if c.rest().is_some() {
-                    return receive_rest(c, fd, msgs, n, flags, timeout);
-                }
-                // Unlike recv(2), which gives what came before it first.
-                let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
-                if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
-                    return refuse(e) as c_int;
-                }
-            }
-            let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
-            let again = || calls::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-            let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
-            ended(told(r as ssize_t), fd, h, again, own) as c_int
+#[inline(never)]
+pub unsafe fn recvmmsg(
+    h: Handle,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    // SAFETY: the program's `n` messages, and its time or null.
+    unsafe {
+        if n == 0 || flags & MSG_CMSG_COMPAT != 0 {
+            return foreign::recvmmsg(fd, msgs, n, flags, timeout);
         }
+        if let Some(c) = conn::get(h) {
+            let call = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+            if let Some(received) = receiving::counted(c, fd, call, |n| bytes_of(msgs, n)) {
+                return received as c_int;
+            }
+            if wait::is_wrong(timeout) {
+                return refuse(libc::EINVAL);
+            }
+            if c.rest().is_some() {
+                return receive_rest(c, fd, msgs, n, flags, timeout);
+            }
+            // Unlike recv(2), which gives what came before it first.
+            let asks_for_errors = flags & libc::MSG_ERRQUEUE != 0;
+            if !asks_for_errors && let Some(e) = headwater_sockets::look::take_error(c) {
+                return refuse(e);
+            }
+        }
+        let r = keeping(h, |kept| receive_each(kept, fd, msgs, n, flags, timeout));
+        let again = || calls::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        let own = || real::recvmmsg(fd, msgs, n, flags, timeout) as ssize_t;
+        ended(told(r as ssize_t), fd, h, again, own) as c_int
     }
 }
 
@@ -336,60 +256,11 @@ unsafe fn receive_each(
     }
 }
 
-/// # Safety
-/// As read(2) asks of its caller: `buf` has room for `size` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __read_chk(
-    fd: c_int,
-    buf: *mut c_void,
-    n: size_t,
-    size: size_t,
-) -> ssize_t {
-    // SAFETY: the program's room, of which no more than `size` is used.
-    unsafe {
-        if n <= size && table::lookup(fd).is_some() {
-            return calls::read(fd, buf, n);
-        }
-        real::__read_chk(fd, buf, n, size)
-    }
-}
-
-/// # Safety
-/// As recv(2) asks of its caller: `buf` has room for `size` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __recv_chk(
-    fd: c_int,
-    buf: *mut c_void,
-    n: size_t,
-    size: size_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the program's room, of which no more than `size` is used.
-    unsafe {
-        if n <= size && is_socket(fd) {
-            return calls::recv(fd, buf, n, flags);
-        }
-        real::__recv_chk(fd, buf, n, size, flags)
-    }
-}
-
-/// # Safety
-/// As recvfrom(2) asks of its caller: `buf` has room for `size` bytes, and `from` for `len`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __recvfrom_chk(
-    fd: c_int,
-    buf: *mut c_void,
-    n: size_t,
-    size: size_t,
-    flags: c_int,
-    from: *mut sockaddr,
-    len: *mut socklen_t,
-) -> ssize_t {
-    // SAFETY: the program's room, of which no more than `size` is used.
-    unsafe {
-        if n <= size && is_socket(fd) {
-            return calls::recvfrom(fd, buf, n, flags, from, len);
-        }
-        real::__recvfrom_chk(fd, buf, n, size, flags, from, len)
-    }
+checked! {
+    __read_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t) -> ssize_t
+        = calls::read(fd, buf, n), if n <= size && table::lookup(fd).is_some();
+    __recv_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int) -> ssize_t
+        = calls::recv(fd, buf, n, flags), if n <= size && is_socket(fd);
+    __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t
+        = calls::recvfrom(fd, buf, n, flags, from, len), if n <= size && is_socket(fd);
 }

@@ -5,185 +5,98 @@ use headwater_sockets::recv::Own;
 use headwater_sockets::{conn, send as sending};
 use libc::{c_int, c_uint, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{ended, keeping, refuse, told};
+use super::{ended, keeping, told};
 use crate::foreign::{pass, passing, send_each};
 use crate::vectors::{
     MSG_CMSG_COMPAT, bytes_of, dontwait, is_negative, is_readv, many, one, something,
 };
-use crate::{calls, real, result};
+use crate::{calls, real, refuse, result};
 
-/// # Safety
-/// `iov` are buffers that can be read.
-pub(super) unsafe fn give_kept(
-    c: &'static conn::Conn,
-    fd: c_int,
-    iov: &[iovec],
-    flags: c_int,
-    own: Own<'_>,
-) -> ssize_t {
-    // SAFETY: the caller's buffers.
-    match unsafe { sending::send_as(c, fd, iov, flags, own) } {
-        Some(r) => result(r),
-        None => own(c.fd(), iov),
+one_way! {
+    give, give_kept by sending::send_as: writev, pwritev2, send of *const c_void
+}
+
+#[inline(never)]
+pub unsafe fn write(h: Handle, fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
+    // SAFETY: the program's bytes.
+    unsafe {
+        let own: Own<'_> = &|fd, v| real::write(fd, v[0].iov_base, v[0].iov_len);
+        give(h, fd, &one(buf, n), 0, own, || calls::write(fd, buf, n))
     }
 }
 
-/// Sends on a connection; see [`take`](super::receive).
-#[inline]
-unsafe fn give(
+#[inline(never)]
+pub unsafe fn sendto(
     h: Handle,
     fd: c_int,
-    iov: &[iovec],
+    buf: *const c_void,
+    n: size_t,
     flags: c_int,
-    own: Own<'_>,
-    again: impl FnOnce() -> ssize_t,
+    to: *const sockaddr,
+    len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: the program's buffers.
-    let told = conn::get(h).and_then(|c| unsafe { sending::send_as(c, fd, iov, flags, own) });
-    ended(told, fd, h, again, || own(fd, iov))
+    // SAFETY: the program's bytes and address.
+    unsafe {
+        let flags = flags & !MSG_CMSG_COMPAT;
+        if !to.is_null() && len as usize > size_of::<libc::sockaddr_storage>() {
+            return refuse(libc::EINVAL);
+        }
+        let own: Own<'_> = &|fd, v| real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len);
+        let again = || calls::sendto(fd, buf, n, flags, to, len);
+        give(h, fd, &one(buf, n), flags, own, again)
+    }
 }
 
-/// On a connection.
-pub(super) mod of_connection {
-    use super::*;
-
-    #[inline(never)]
-    pub unsafe fn write(h: Handle, fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-        // SAFETY: the program's bytes.
-        unsafe {
-            let own: Own<'_> = &|fd, v| real::write(fd, v[0].iov_base, v[0].iov_len);
-            give(h, fd, &one(buf, n), 0, own, || calls::write(fd, buf, n))
+#[inline(never)]
+pub unsafe fn sendmsg(h: Handle, fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the program's message, and what it points to.
+    unsafe {
+        if msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
+            return real::sendmsg(fd, msg, flags);
         }
+        if (*msg).msg_controllen > 0 {
+            return pass(fd, msg, flags);
+        }
+        sendmsg_by(fd, msg, flags, |v, own| {
+            give(h, fd, v, flags, own, || calls::sendmsg(fd, msg, flags))
+        })
     }
+}
 
-    #[inline(never)]
-    pub unsafe fn writev(h: Handle, fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the program's buffers.
-        unsafe {
-            match something(iov, n as usize) {
-                Some(v) => {
-                    let own: Own<'_> = &|fd, v| real::writev(fd, v.as_ptr(), v.len() as c_int);
-                    give(h, fd, v, 0, own, || calls::writev(fd, iov, n))
+#[inline(never)]
+pub unsafe fn sendmmsg(
+    h: Handle,
+    fd: c_int,
+    msgs: *mut libc::mmsghdr,
+    n: c_uint,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the program's `n` messages, and what they point to.
+    unsafe {
+        if flags & MSG_CMSG_COMPAT != 0 {
+            return real::sendmmsg(fd, msgs, n, flags);
+        }
+        let anew = |msg| calls::sendmsg(fd, msg, flags);
+        if let Some(told) = passing(msgs, n, anew) {
+            return told;
+        }
+        if let Some(c) = conn::get(h) {
+            let call = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+            if let Some(sent) = sending::counted(c, call, |n| bytes_of(msgs, n)) {
+                return sent as c_int;
+            }
+        }
+        let r = keeping(h, |kept| {
+            send_each(msgs, n, |msg| match kept {
+                Some(c) if (*msg).msg_controllen == 0 => {
+                    sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
                 }
-                None => real::writev(fd, iov, n),
-            }
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn pwritev2(
-        h: Handle,
-        fd: c_int,
-        iov: *const iovec,
-        n: c_int,
-        at: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the program's buffers.
-        unsafe {
-            match something(iov, n as usize).filter(|_| is_readv(at, flags)) {
-                Some(v) => {
-                    let own: Own<'_> =
-                        &|fd, v| real::pwritev2(fd, v.as_ptr(), v.len() as c_int, -1, flags);
-                    let again = || calls::pwritev2(fd, iov, n, at, flags);
-                    give(h, fd, v, dontwait(flags), own, again)
-                }
-                None => real::pwritev2(fd, iov, n, at, flags),
-            }
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn send(
-        h: Handle,
-        fd: c_int,
-        buf: *const c_void,
-        n: size_t,
-        flags: c_int,
-    ) -> ssize_t {
-        // SAFETY: the program's bytes.
-        unsafe {
-            let flags = flags & !MSG_CMSG_COMPAT;
-            let own: Own<'_> = &|fd, v| real::send(fd, v[0].iov_base, v[0].iov_len, flags);
-            let again = || calls::send(fd, buf, n, flags);
-            give(h, fd, &one(buf, n), flags, own, again)
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn sendto(
-        h: Handle,
-        fd: c_int,
-        buf: *const c_void,
-        n: size_t,
-        flags: c_int,
-        to: *const sockaddr,
-        len: socklen_t,
-    ) -> ssize_t {
-        // SAFETY: the program's bytes and address.
-        unsafe {
-            let flags = flags & !MSG_CMSG_COMPAT;
-            if !to.is_null() && len as usize > size_of::<libc::sockaddr_storage>() {
-                return refuse(libc::EINVAL);
-            }
-            let own: Own<'_> =
-                &|fd, v| real::sendto(fd, v[0].iov_base, v[0].iov_len, flags, to, len);
-            let again = || calls::sendto(fd, buf, n, flags, to, len);
-            give(h, fd, &one(buf, n), flags, own, again)
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn sendmsg(h: Handle, fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
-        // SAFETY: the program's message, and what it points to.
-        unsafe {
-            if msg.is_null() || flags & MSG_CMSG_COMPAT != 0 {
-                return real::sendmsg(fd, msg, flags);
-            }
-            if (*msg).msg_controllen > 0 {
-                return pass(fd, msg, flags);
-            }
-            sendmsg_by(fd, msg, flags, |v, own| {
-                give(h, fd, v, flags, own, || calls::sendmsg(fd, msg, flags))
+                _ => anew(msg),
             })
-        }
-    }
-
-    #[inline(never)]
-    pub unsafe fn sendmmsg(
-        h: Handle,
-        fd: c_int,
-        msgs: *mut libc::mmsghdr,
-        n: c_uint,
-        flags: c_int,
-    ) -> c_int {
-        // SAFETY: the program's `n` messages, and what they point to.
-        unsafe {
-            if flags & MSG_CMSG_COMPAT != 0 {
-                return real::sendmmsg(fd, msgs, n, flags);
-            }
-            let anew = |msg| calls::sendmsg(fd, msg, flags);
-            if let Some(told) = passing(msgs, n, anew) {
-                return told;
-            }
-            if let Some(c) = conn::get(h) {
-                let call = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
-                if let Some(sent) = sending::counted(c, call, |n| bytes_of(msgs, n)) {
-                    return sent as c_int;
-                }
-            }
-            let r = keeping(h, |kept| {
-                send_each(msgs, n, |msg| match kept {
-                    Some(c) if (*msg).msg_controllen == 0 => {
-                        sendmsg_by(c.fd(), msg, flags, |v, own| give_kept(c, fd, v, flags, own))
-                    }
-                    _ => anew(msg),
-                })
-            });
-            let again = || calls::sendmmsg(fd, msgs, n, flags) as ssize_t;
-            let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
-            ended(told(r as ssize_t), fd, h, again, own) as c_int
-        }
+        });
+        let again = || calls::sendmmsg(fd, msgs, n, flags) as ssize_t;
+        let own = || real::sendmmsg(fd, msgs, n, flags) as ssize_t;
+        ended(told(r as ssize_t), fd, h, again, own) as c_int
     }
 }
 

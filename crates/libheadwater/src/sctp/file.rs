@@ -9,21 +9,11 @@ use libc::{
     timespec,
 };
 
-use crate::calls::Calls;
-use crate::descriptor::{File, Sctp, then};
+use crate::calls::{Calls, as_called};
+use crate::descriptor::{Asked, File, Sctp, then};
 use crate::real;
 use crate::sctp;
 use crate::vectors::{MSG_CMSG_COMPAT, as_vectors, dontwait, one};
-
-/// A verb that takes the call's own arguments.
-macro_rules! as_called {
-    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $to:ident($($given:expr),*);)*) => {$(
-        unsafe fn $name(self, h: Handle, _fd: c_int $(, $arg: $ty)*) -> $ret {
-            // SAFETY: the caller's arguments.
-            unsafe { sctp::$to(h $(, $given)*) }
-        }
-    )*};
-}
 
 /// Of calls with a message header the kernel refuses that flag.
 macro_rules! unless_compatible {
@@ -41,7 +31,7 @@ macro_rules! unless_compatible {
 }
 
 impl Calls for Sctp {
-    as_called! {
+    as_called! { sctp:
         read(buf: *mut c_void, n: size_t) -> ssize_t = readv(one(buf, n).as_ptr(), 1);
         write(buf: *const c_void, n: size_t) -> ssize_t = sendv(one(buf, n).as_ptr(), 1, 0);
         readv(iov: *const iovec, n: c_int) -> ssize_t = readv(iov, n as usize);
@@ -120,17 +110,12 @@ impl File for Sctp {
         crate::stdio::follow(new);
     }
 
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
         let r = call();
-        if r >= 0 && cmd == libc::F_SETFL {
-            sctp::set_nonblocking(h, arg as c_int & libc::O_NONBLOCK != 0);
+        if r >= 0
+            && let Some(flags) = asked.flags()
+        {
+            sctp::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
         }
         r
     }

@@ -2,18 +2,18 @@
 
 use headwater_endpoints::endpoint::{self, Endpoint};
 use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
+use headwater_host::sys;
 use headwater_host::table::Handle;
-use headwater_host::{next, sys};
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
     timespec,
 };
 
-use crate::calls::Calls;
-use crate::descriptor::{Endpoints, File, Streams, then};
-use crate::real;
+use crate::calls::{Calls, as_called};
+use crate::descriptor::{Asked, Endpoints, File, Streams, then};
 use crate::streams::{self, at};
 use crate::vectors::as_vectors;
+use crate::{real, refuse};
 
 /// send(2) and its kind are for sockets: what carries a stream is not the program's to use.
 macro_rules! no_sockets {
@@ -31,33 +31,19 @@ macro_rules! no_sockets {
     };
     ($($name:ident($($ty:ty),*) -> $ret:ty;)*) => {$(
         unsafe fn $name(self, _: Handle, _: c_int $(, _: $ty)*) -> $ret {
-            next::set_errno(libc::ENOTSOCK);
-            -1
+            refuse(libc::ENOTSOCK)
         }
     )*};
 }
 
 impl Calls for Streams {
-    #[inline(always)]
-    unsafe fn read(self, h: Handle, _fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-        // SAFETY: the caller's room.
-        unsafe { streams::read(h, buf, n) }
-    }
-
-    #[inline(always)]
-    unsafe fn write(self, h: Handle, _fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
-        // SAFETY: the caller's bytes.
-        unsafe { streams::write(h, buf, n) }
-    }
-
-    unsafe fn readv(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe { streams::readv(h, iov, n) }
-    }
-
-    unsafe fn writev(self, h: Handle, _fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
-        // SAFETY: the caller's buffers.
-        unsafe { streams::writev(h, iov, n) }
+    as_called! { streams:
+        #[inline(always)]
+        read(buf: *mut c_void, n: size_t) -> ssize_t = read(buf, n);
+        #[inline(always)]
+        write(buf: *const c_void, n: size_t) -> ssize_t = write(buf, n);
+        readv(iov: *const iovec, n: c_int) -> ssize_t = readv(iov, n);
+        writev(iov: *const iovec, n: c_int) -> ssize_t = writev(iov, n);
     }
 
     as_vectors!(
@@ -92,21 +78,15 @@ impl File for Streams {
         crate::stdio::follow(new);
     }
 
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        let set = || streams::set_flags(h, asked.arg as c_int);
         // What the opening has for itself the kernel would change for all.
-        if cmd == libc::F_SETFL && streams::owns_flags(h) {
-            return streams::set_flags(h, arg as c_int);
+        if asked.cmd == libc::F_SETFL && streams::owns_flags(h) {
+            return set();
         }
-        match (cmd, call()) {
+        match (asked.cmd, call()) {
             (libc::F_GETFL, r) if r >= 0 => streams::flags(h, r),
-            (libc::F_SETFL, r) if r >= 0 => streams::set_flags(h, arg as c_int),
+            (libc::F_SETFL, r) if r >= 0 => set(),
             (_, r) => r,
         }
     }
@@ -183,23 +163,14 @@ impl File for Endpoints {
     }
 
     /// The provider's own descriptor, of which this is a copy, does not wait.
-    fn fcntl(
-        self,
-        h: Handle,
-        _fd: c_int,
-        cmd: c_int,
-        arg: usize,
-        call: impl FnOnce() -> c_int,
-    ) -> c_int {
-        match endpoint::get(h) {
-            Some(e) if cmd == libc::F_SETFL => {
-                e.set_nonblocking(arg as c_int & libc::O_NONBLOCK != 0);
+    fn fcntl(self, h: Handle, _fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        match (endpoint::get(h), asked.cmd) {
+            (Some(e), libc::F_SETFL) => {
+                e.set_nonblocking(asked.arg as c_int & libc::O_NONBLOCK != 0);
                 0
             }
-            Some(e) if cmd == libc::F_GETFL && e.is_nonblocking() => {
-                libc::O_RDWR | libc::O_NONBLOCK
-            }
-            Some(_) if cmd == libc::F_GETFL => libc::O_RDWR,
+            (Some(e), libc::F_GETFL) if e.is_nonblocking() => libc::O_RDWR | libc::O_NONBLOCK,
+            (Some(_), libc::F_GETFL) => libc::O_RDWR,
             _ => call(),
         }
     }

@@ -1,7 +1,7 @@
 //! fwscanf(3) of a FILE that we serve. What is in it and between the conversions is read here, as wide characters; numbers, which are
 //! the same in bytes, by the C library's fscanf(3).
 
-use headwater_host::next::{self, Next};
+use headwater_host::next::Next;
 use libc::{c_char, c_int, c_void, wchar_t};
 
 use super::{WEOF, Wide, on};
@@ -9,7 +9,7 @@ use crate::file::FilePtr;
 use crate::given::WideText;
 use crate::real;
 use crate::real::seldom::{self, LONGEST, Progress};
-use crate::{stdio, variadic};
+use crate::{refuse, stdio, variadic};
 
 /// Of the same call by bytes, which knows as much of the format.
 type Scan = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, ...) -> c_int;
@@ -23,13 +23,13 @@ macro_rules! scanners {
             static BYTES: Next = Next::new($bytes);
             let real = |file: FilePtr| match real::nexts::$name.address() {
                 // A C library that is older than the function: who looks for it by dlsym(3) finds ours.
-                0 => lacking(),
+                0 => refuse(libc::ENOSYS),
                 // SAFETY: it is there; the program's FILE, its format and its arguments.
                 _ => unsafe { real::$name(file.as_ptr(), format.as_ptr(), args) },
             };
             on(file, real, |on| {
                 if BYTES.address() == 0 {
-                    return lacking();
+                    return refuse(libc::ENOSYS);
                 }
                 // SAFETY: the C library's function of that name; a format that goes with the arguments.
                 unsafe {
@@ -53,11 +53,6 @@ scanners! {
     vfwscanf vwscanf by c"fscanf";
     __isoc99_vfwscanf __isoc99_vwscanf by c"__isoc99_fscanf";
     __isoc23_vfwscanf __isoc23_vwscanf by c"__isoc23_fscanf";
-}
-
-fn lacking() -> c_int {
-    next::set_errno(libc::ENOSYS);
-    WEOF
 }
 
 /// Why no more is read.
@@ -232,8 +227,7 @@ unsafe fn scan(on: &mut Wide, bytes: Scan, mut format: &[wchar_t], args: *mut c_
     if to.is_null() || n > MOST_ARGUMENTS {
         // SAFETY: null or what calloc gave.
         unsafe { libc::free(to.cast()) };
-        next::set_errno(libc::ENOMEM);
-        return WEOF;
+        return refuse(libc::ENOMEM);
     }
     // SAFETY: room for `n` pointers, and so many arguments are there, since the format names them.
     let to_all = unsafe {

@@ -15,10 +15,7 @@ use crate::netbuf::NetBuf;
 const UNWANTED: usize = 1024;
 
 fn part(buf: *mut c_void, len: c_uint) -> iovec {
-    iovec {
-        iov_base: buf,
-        iov_len: len as usize,
-    }
+    headwater_host::sys::buffer(buf, len as usize)
 }
 
 /// The vector of the calls with a v; TBADDATA for none or too many.

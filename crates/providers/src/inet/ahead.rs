@@ -35,10 +35,10 @@ impl Ahead {
     /// Where the next bytes are to be read to; then [`filled`](Ahead::filled). Only while empty.
     pub fn room(&mut self) -> [iovec; 1] {
         self.buffer.resize(CAPACITY, 0);
-        [iovec {
-            iov_base: self.buffer.as_mut_ptr() as *mut _,
-            iov_len: CAPACITY,
-        }]
+        [headwater_host::sys::buffer(
+            self.buffer.as_mut_ptr(),
+            CAPACITY,
+        )]
     }
 
     pub fn filled(&mut self, n: usize) {

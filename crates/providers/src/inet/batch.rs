@@ -146,10 +146,7 @@ impl Outgoing {
             return Ok(());
         }
         self.last = sys::now();
-        let all = [iovec {
-            iov_base: self.buffer.as_ptr() as *mut _,
-            iov_len: self.buffer.len(),
-        }];
+        let all = [sys::buffer(self.buffer.as_ptr(), self.buffer.len())];
         if self.count == 1 {
             let sent = send(fd, &self.to, &all, &[]);
             if !matches!(sent, Err(libc::EAGAIN)) {
@@ -180,10 +177,7 @@ impl Outgoing {
     fn one_by_one(&mut self, fd: i32) -> sys::Result<()> {
         while self.count > 0 {
             let len = self.size.min(self.buffer.len());
-            let one = [iovec {
-                iov_base: self.buffer.as_ptr() as *mut _,
-                iov_len: len,
-            }];
+            let one = [sys::buffer(self.buffer.as_ptr(), len)];
             let sent = send(fd, &self.to, &one, &[]);
             if matches!(sent, Err(libc::EAGAIN)) {
                 return sent;

@@ -166,10 +166,7 @@ mod tests {
     use super::*;
 
     fn io(data: &[u8]) -> [iovec; 1] {
-        [iovec {
-            iov_base: data.as_ptr() as *mut _,
-            iov_len: data.len(),
-        }]
+        [sys::buffer(data.as_ptr(), data.len())]
     }
 
     #[test]

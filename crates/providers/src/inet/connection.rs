@@ -225,11 +225,7 @@ impl Socket {
 
     /// poll(2), of a carried connection too. An error or an end is ready for anything.
     pub fn is_ready(&self, events: i16) -> bool {
-        let mut set = [libc::pollfd {
-            fd: self.fd,
-            events,
-            revents: 0,
-        }];
+        let mut set = [sys::entry(self.fd, events)];
         headwater_host::poll::wait(&mut set, Some(0)) > 0
     }
 

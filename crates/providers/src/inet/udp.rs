@@ -417,11 +417,7 @@ impl Provider for Udp {
 
 fn poll_writable(fd: i32) {
     if poll(fd, libc::POLLOUT) == 0 {
-        let mut set = [libc::pollfd {
-            fd,
-            events: libc::POLLOUT,
-            revents: 0,
-        }];
+        let mut set = [sys::entry(fd, libc::POLLOUT)];
         let _ = sys::ppoll(&mut set, Some(1_000_000));
     }
 }

@@ -92,10 +92,10 @@ pub fn rest(data: &[iovec], mut done: usize) -> Vec<iovec> {
         let skip = v.iov_len.min(done);
         done -= skip;
         if skip < v.iov_len {
-            rest.push(iovec {
-                iov_base: v.iov_base.cast::<u8>().wrapping_add(skip).cast(),
-                iov_len: v.iov_len - skip,
-            });
+            rest.push(headwater_host::sys::buffer(
+                v.iov_base.cast::<u8>().wrapping_add(skip),
+                v.iov_len - skip,
+            ));
         }
     }
     rest

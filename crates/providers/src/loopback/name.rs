@@ -78,11 +78,7 @@ pub fn has_hung_up(socket: i32) -> bool {
 
 /// As poll(2), for so many nanoseconds at most.
 pub fn poll(socket: i32, events: i16, ns: u64) -> i16 {
-    let mut fds = [libc::pollfd {
-        fd: socket,
-        events,
-        revents: 0,
-    }];
+    let mut fds = [sys::entry(socket, events)];
     let _ = sys::ppoll(&mut fds, Some(ns));
     fds[0].revents
 }

@@ -131,10 +131,10 @@ pub fn gather(data: &[iovec], into: &mut [u8]) -> usize {
             // SAFETY: the user's buffer.
             n => unsafe { core::slice::from_raw_parts(part.iov_base as *const u8, n) },
         };
-        let room = [iovec {
-            iov_base: into[done..].as_mut_ptr() as *mut _,
-            iov_len: into.len() - done,
-        }];
+        let room = [headwater_host::sys::buffer(
+            into[done..].as_mut_ptr(),
+            into.len() - done,
+        )];
         done += scatter(&bytes[..bytes.len().min(into.len() - done)], &room);
     }
     done

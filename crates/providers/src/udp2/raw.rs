@@ -201,10 +201,7 @@ impl Raw {
             0
         };
         let end = options.put(self.at.is_v6(), &mut control, end);
-        let whole = [iovec {
-            iov_base: self.packet.as_ptr() as *mut _,
-            iov_len: self.packet.len(),
-        }];
+        let whole = [sys::buffer(self.packet.as_ptr(), self.packet.len())];
         for _ in 0..3 {
             let sent = send(
                 self.socket.fd(),

@@ -141,16 +141,8 @@ pub fn sleep(
         0
     };
     let mut fds = [
-        libc::pollfd {
-            fd: c.fd(),
-            events: events | rest,
-            revents: 0,
-        },
-        libc::pollfd {
-            fd: v.own_bell(),
-            events: libc::POLLIN,
-            revents: 0,
-        },
+        sys::entry(c.fd(), events | rest),
+        sys::entry(v.own_bell(), libc::POLLIN),
     ];
     link::tidy();
     let begun = sys::now();

@@ -78,11 +78,7 @@ pub fn hangs_up(open: c_int) -> bool {
 
 /// For a sleep that is to end with the other side.
 pub fn watch(open: c_int) -> libc::pollfd {
-    libc::pollfd {
-        fd: open,
-        events: 0,
-        revents: 0,
-    }
+    sys::entry(open, 0)
 }
 
 /// A name for the gate that is open as `fd`.

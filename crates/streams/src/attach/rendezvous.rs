@@ -180,11 +180,7 @@ fn understand(received: Received) -> Result<Answer, Silence> {
 }
 
 fn poll(fd: c_int, ns: u64) -> i16 {
-    let mut fds = [libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }];
+    let mut fds = [sys::entry(fd, libc::POLLIN)];
     let _ = sys::ppoll(&mut fds, Some(ns));
     fds[0].revents
 }

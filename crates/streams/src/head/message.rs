@@ -354,10 +354,7 @@ const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 const RESERVE: usize = 16 << 10;
 
 fn part(buf: &mut [u8]) -> iovec {
-    iovec {
-        iov_base: buf.as_mut_ptr() as *mut _,
-        iov_len: buf.len(),
-    }
+    sys::buffer(buf.as_mut_ptr(), buf.len())
 }
 
 impl Choice {

@@ -33,10 +33,7 @@ impl Head {
                 return Ok(n);
             }
         }
-        self.read_slowly(&[iovec {
-            iov_base: buf.as_mut_ptr() as *mut _,
-            iov_len: buf.len(),
-        }])
+        self.read_slowly(&[headwater_host::sys::buffer(buf.as_mut_ptr(), buf.len())])
     }
 
     /// Ordinary data from the ring; 0 when there is none, or something else is to be said.

@@ -158,11 +158,7 @@ impl Head {
     ) -> Result<bool, Errno> {
         let own_bell = self.known_bell();
         let is_vain = self.vain.leaves_bell();
-        let bell_poll = libc::pollfd {
-            fd: if is_vain { -1 } else { own_bell },
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let bell_poll = sys::entry(if is_vain { -1 } else { own_bell }, libc::POLLIN);
         let shadow_poll = self.shadow_poll();
         let mut fds = [bell_poll, shadow_poll, shadow_poll, shadow_poll];
         let count = 2 + beside.len().min(BESIDE);

@@ -29,10 +29,7 @@ impl Head {
         {
             return Ok(n);
         }
-        self.write_slowly(&[iovec {
-            iov_base: buf.as_ptr() as *mut _,
-            iov_len: buf.len(),
-        }])
+        self.write_slowly(&[sys::buffer(buf.as_ptr(), buf.len())])
     }
 
     /// One message into the ring, if nothing is in the way.

@@ -96,10 +96,7 @@ impl Tcp {
         }
         if !self.ended && !self.is_below_mark() {
             let mut byte = [0u8];
-            let into = [iovec {
-                iov_base: byte.as_mut_ptr() as *mut _,
-                iov_len: 1,
-            }];
+            let into = [headwater_host::sys::buffer(byte.as_mut_ptr(), 1)];
             match self.socket.receive(&into, libc::MSG_PEEK) {
                 Ok(0) => self.ended = true,
                 Ok(_) => return Some(Event::Data),

@@ -95,10 +95,7 @@ impl Tcp {
             self.socket.send(data, flags)
         } else {
             let held = self.held.bytes();
-            let held = iovec {
-                iov_base: held.as_ptr() as *mut _,
-                iov_len: pending,
-            };
+            let held = sys::buffer(held.as_ptr(), pending);
             const ROOM: usize = 17;
             let mut few = [held; ROOM];
             if data.len() < ROOM {
@@ -206,11 +203,7 @@ impl Tcp {
         }
         while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < CLOSE_TIMEOUT
         {
-            let mut set = [libc::pollfd {
-                fd: self.socket.fd(),
-                events: libc::POLLOUT,
-                revents: 0,
-            }];
+            let mut set = [sys::entry(self.socket.fd(), libc::POLLOUT)];
             let _ = sys::ppoll(&mut set, Some(CLOSE_TIMEOUT / 100));
             self.send_held();
         }

@@ -161,17 +161,11 @@ impl Tcp {
 }
 
 fn one(byte: &mut [u8; 1]) -> iovec {
-    iovec {
-        iov_base: byte.as_mut_ptr() as *mut _,
-        iov_len: 1,
-    }
+    headwater_host::sys::buffer(byte.as_mut_ptr(), 1)
 }
 
 fn cut(part: &iovec, len: usize) -> iovec {
-    iovec {
-        iov_base: part.iov_base,
-        iov_len: len,
-    }
+    headwater_host::sys::buffer(part.iov_base, len)
 }
 
 #[cfg(test)]
