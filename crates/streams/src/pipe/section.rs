@@ -19,7 +19,7 @@ pub struct Section<'a> {
 }
 
 /// Enters; `None` when the lock names an owner that can't be one: the ring is spoiled.
-#[inline]
+#[inline(always)]
 pub fn enter(lock: &Lock) -> Option<Section<'_>> {
     let quiet = Quiet::new();
     let mut doubted = 0;
