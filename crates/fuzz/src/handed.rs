@@ -180,7 +180,7 @@ fn valid(models: &[RawFd]) -> [Vec<Vec<String>>; 3] {
         format!("{udp}:{}:udp2:1:0:0:{own}", is(udp)),
         format!("{udp}:{}:udp2:1:0:0:held{holder}/{}", is(udp), is(holder)),
         format!(
-            "{stream}:{}:sctp:6:0:0:{host}/{local}.{}/0/{host},{host},4,4,9,0,{link}",
+            "{stream}:{}:sctp:6:0:0:{host}/{local}.{}/0/{host},{host},4,4,9,0,-1,{link}",
             is(stream),
             is(local)
         ),
