@@ -318,10 +318,15 @@ impl Set {
     /// The end of a sleep of which nobody was to be told.
     fn wake(&self) -> Held<'_> {
         let mut inner = self.held();
+        self.stand_down(&mut inner);
+        inner
+    }
+
+    /// One fewer sleeps. After the last nobody needs to ring for what is hot: it is looked at again.
+    fn stand_down(&self, inner: &mut Inner) {
         if self.waiter_leaves() {
             inner.disarm_hot();
         }
-        inner
     }
 }
 

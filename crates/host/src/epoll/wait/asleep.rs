@@ -86,11 +86,8 @@ impl Place for AtMembers<'_> {
     }
 
     fn disarm(&mut self) {
-        let leaves = self.set.waiter_leaves();
-        let inner = self.inner();
-        if leaves {
-            inner.disarm_hot();
-        }
+        let set = self.set;
+        set.stand_down(self.inner());
     }
 
     fn settle(&mut self) -> bool {
