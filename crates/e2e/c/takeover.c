@@ -2,6 +2,7 @@
  * each case goes through it with many connections. */
 #include "common.h"
 #include <setjmp.h>
+#include <sys/epoll.h>
 #include <sys/sendfile.h>
 
 static int listener;
@@ -218,4 +219,74 @@ static void shutdown_client(int fd) {
     say("streams that were cut: %d", lost);
 }
 
-CASES(CASE(handler), CASE(close), CASE(file), CASE(shutdown))
+/* A server forks for a connection, and is late to close its own copy: the takeover follows at once. */
+enum { SHARED_ROUNDS = 520, ALONE_ROUNDS = 100, ALONE_PIECE = 8192 };
+static void late_parent_server(int fd) {
+    int shared[2], closed[2], status;
+    char c;
+    serve_more();
+    int one = next_connection(1);
+    must(pipe(shared)), must(pipe(closed));
+    pid_t child = must(fork());
+    if (child == 0) {
+        ping_pong(one, 0, SHARED_ROUNDS);
+        must(write(shared[1], "", 1));
+        must(read(closed[0], &c, 1));
+        for (int i = 0; i < ALONE_ROUNDS; i++) {
+            recv_noise(one, i, ALONE_PIECE);
+            send_all(one, "x", 1);
+        }
+        exit(0);
+    }
+    must(read(shared[0], &c, 1));
+    close(one);
+    must(write(closed[1], "", 1));
+    must(waitpid(child, &status, 0));
+    say("child: %d", status);
+    send_noise(fd, 0, 100);
+}
+static void late_parent_client(int fd) {
+    find_server();
+    int one = next_connection(0);
+    char c;
+    ping_pong(one, 1, SHARED_ROUNDS);
+    for (int i = 0; i < ALONE_ROUNDS; i++) {
+        send_noise(one, i, ALONE_PIECE);
+        must(read(one, &c, 1));
+    }
+    close(one);
+    recv_noise(fd, 0, 100);
+}
+
+/* A server finds what it reads for long, then waits for it in its set: the takeover follows at once. */
+static void spin_receive(int fd, uint64_t at, size_t n) {
+    char buf[ALONE_PIECE];
+    for (size_t got = 0; got < n;) {
+        ssize_t k = recv(fd, buf, n - got, 0);
+        if (k < 0 && errno == EAGAIN)
+            continue;
+        check(buf, at + got, must(k));
+        got += k;
+    }
+}
+static void late_wait_server(int fd) {
+    serve_more();
+    int one = next_connection(1), set = must(epoll_create1(0));
+    struct epoll_event e = {EPOLLIN, {.fd = one}};
+    must(epoll_ctl(set, EPOLL_CTL_ADD, one, &e));
+    must(fcntl(one, F_SETFL, O_NONBLOCK));
+    for (int i = 0; i < SHARED_ROUNDS; i++) {
+        spin_receive(one, 1000 + i, 64);
+        send_noise(one, 1000 + i, 64);
+    }
+    must(epoll_wait(set, &e, 1, -1));
+    for (int i = 0; i < ALONE_ROUNDS; i++) {
+        spin_receive(one, i, ALONE_PIECE);
+        send_all(one, "x", 1);
+    }
+    close(one);
+    send_noise(fd, 0, 100);
+}
+static void late_wait_client(int fd) { late_parent_client(fd); }
+
+CASES(CASE(handler), CASE(close), CASE(file), CASE(shutdown), CASE(late_parent), CASE(late_wait))

@@ -107,6 +107,18 @@ fn encryption_is_the_programs_own() {
     lab.assert_carried(2 << 20);
 }
 
+/// Of 800 KiB that a child serves once its parent has closed the connection, most.
+#[test]
+fn a_connection_is_carried_once_its_holder_is_alone() {
+    same("takeover", "late_parent", &[]).assert_part_carried(500 << 10);
+}
+
+/// The same once a wait for it was seen.
+#[test]
+fn a_connection_is_carried_once_it_is_waited_for() {
+    same("takeover", "late_wait", &[]).assert_part_carried(500 << 10);
+}
+
 /// A connection's whole life inside a signal handler. What is built without optimisation, as this program when it is run by
 /// itself, needs more stack than the 8 KiB that have to do.
 #[test]

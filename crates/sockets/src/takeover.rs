@@ -21,6 +21,8 @@ const OFFER_AFTER: u32 = 2;
 const CLAIM_AFTER: u32 = 3;
 /// A server that finds no offer, and a client whose offer nobody claims, stop looking after so many.
 const SERVER_GIVES_UP: u32 = 512;
+/// Operations after which a server tries again that was held up by what may be over soon.
+const HELD_UP_FOR: u32 = 8;
 const CLIENT_GIVES_UP: u32 = 8192;
 
 /// Takes the next step of a tracked connection, if it is time for one. No handler of the program runs in it, and no other
@@ -101,6 +103,10 @@ fn is_young(c: &Conn, fd: i32) -> bool {
 }
 
 fn server_step(c: &Conn, fd: i32, done: u32) {
+    // Who forked for it closes its own copy when it gets to that. To look for it costs nothing, so that is done each time.
+    if !is_alone(c) {
+        return c.hold_up(Reason::PassedOn);
+    }
     // Each operation at first, then ever more rarely.
     let next = if done < 16 { done + 1 } else { done * 2 };
     c.next_try.store(next, Ordering::Relaxed);
@@ -112,11 +118,16 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
     }
 }
 
+/// Does nobody share the end?
+fn is_alone(c: &Conn) -> bool {
+    let record = c.record();
+    record.holders.load(Ordering::SeqCst) == 1 && !images::is_out(record)
+}
+
 /// Begins a takeover, if nobody shares the end: who were killed in one would leave it under way for the others, who wait for it.
 fn begin(c: &Conn) -> bool {
     let record = c.record();
-    let alone = || record.holders.load(Ordering::SeqCst) == 1 && !images::is_out(record);
-    if !alone() {
+    if !is_alone(c) {
         c.hold_up(Reason::PassedOn);
         return false;
     }
@@ -124,7 +135,7 @@ fn begin(c: &Conn) -> bool {
         c.hold_up(Reason::Unsettled);
         return false;
     }
-    let may = alone() && !record.has(BARRED) && !epoll::is_held();
+    let may = is_alone(c) && !record.has(BARRED) && !epoll::is_held();
     if !may {
         record.finish(Takeover::Open);
     }
@@ -230,21 +241,22 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
                 }
             }
         }
-        // The counts moved while we looked: the next operation tries again.
-        Err(Reason::Unsettled) => {
-            c.hold_up(Reason::Unsettled);
-            record.finish(Takeover::Open);
-        }
+        Err(Reason::Unsettled) => hold_up_for_now(c, Reason::Unsettled),
         // A wait may be seen yet.
-        Err(Reason::UnseenWaits) if is_young(c, fd) => {
-            c.hold_up(Reason::UnseenWaits);
-            record.finish(Takeover::Open);
-        }
+        Err(Reason::UnseenWaits) if is_young(c, fd) => hold_up_for_now(c, Reason::UnseenWaits),
         Err(reason) => {
             record.finish(Takeover::Open);
             decline(c, fd, reason);
         }
     }
+}
+
+/// A takeover fails by what may be over soon, such as counts that moved while we looked: a client tries again at its next operation.
+fn hold_up_for_now(c: &Conn, reason: Reason) {
+    c.hold_up(reason);
+    let done = c.operations.load(Ordering::Relaxed);
+    c.next_try.store(done + HELD_UP_FOR, Ordering::Relaxed);
+    c.record().finish(Takeover::Open);
 }
 
 /// The kernel's counts, if they agree with ours: otherwise somebody uses the connection without us.
