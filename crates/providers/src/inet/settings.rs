@@ -73,6 +73,12 @@ fn is_doubled(name: i32) -> bool {
     name == libc::SO_SNDBUF || name == libc::SO_RCVBUF
 }
 
+/// As T_CURRENT tells it.
+pub fn receive_buffer(fd: i32) -> u32 {
+    let doubled = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVBUF).unwrap_or(0);
+    doubled.max(0) as u32 / 2
+}
+
 /// The kernel's int for our number, or back: SO_NO_CHECK is the opposite of T_UDP_CHECKSUM.
 fn turned(option: &Known, n: i64) -> i64 {
     if (option.level, option.name) == (INET_UDP, T_UDP_CHECKSUM) {

@@ -443,10 +443,12 @@ impl Provider for Tcp {
         match self.phase {
             Phase::Idle | Phase::Connecting => None,
             Phase::Listening => {
-                if self.listener.look(&self.socket) {
+                let gone_first = self.listener.waiting.is_empty() && self.listener.has_gone();
+                if !gone_first && self.listener.look(&self.socket) {
                     return Some(Event::Listen);
                 }
-                self.listener.has_gone().then_some(Event::Disconnect)
+                let is_gone = gone_first || self.listener.has_gone();
+                is_gone.then_some(Event::Disconnect)
             }
             Phase::Answered if self.error.is_some() => Some(Event::Disconnect),
             Phase::Answered => Some(Event::Connect),

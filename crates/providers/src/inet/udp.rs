@@ -12,7 +12,7 @@ use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::batch::Outgoing;
-use super::settings::{Chosen, Options};
+use super::settings::{self, Chosen, Options};
 use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
 use super::{datagrams, length, local, poll, scatter};
@@ -108,9 +108,12 @@ impl Udp {
         !self.incoming.is_empty()
     }
 
-    /// What the user wants to be held of what comes; 0: nothing was said.
+    /// What the user wants to be held of what comes, and not less than the kernel holds in any case; 0: nothing was said.
     pub fn receive_buffer(&self) -> u32 {
-        self.chosen.asked(XTI_GENERIC, XTI_RCVBUF)
+        match self.chosen.asked(XTI_GENERIC, XTI_RCVBUF) {
+            0 => 0,
+            asked => asked.max(settings::receive_buffer(self.fd)),
+        }
     }
 
     #[inline]

@@ -627,8 +627,9 @@ impl Maker {
     fn options(&mut self) {
         let slot = self.any();
         let (request, which) = (self.of(&REQUESTS), self.below(22));
-        // Buffers stay large: when an endpoint is full is not the same for all ways.
+        // Buffers stay large: when an endpoint is full is not the same for all ways. The least of udp2's holds four datagrams.
         let value = match which {
+            0 | 1 if self.providers[slot as usize] == Udp2 => self.of(&[100_000, -1]),
             0 | 1 => self.of(&[100_000, 0, -1]),
             2 | 3 => 1,
             _ => self.of(&[0, 1, 5, 64, -1]),
