@@ -3,6 +3,7 @@
 //! ```text
 //!   poll, select, epoll   readiness: user-space state first, then the kernel
 //!   table         what each descriptor number means to us; the `Descriptor` trait
+//!   numbers       how many of them one thing has
 //!   board         listeners and offers of all processes of the user
 //!   shared, seats memory that they share, and whose slots in it are whose
 //!   signal        handlers wrapped, so that none runs inside a locked section
@@ -37,6 +38,7 @@ pub mod lifecycle;
 pub mod log;
 pub mod memory;
 pub mod next;
+pub mod numbers;
 pub mod peer;
 pub mod poll;
 mod postponed;

@@ -167,8 +167,10 @@ pub trait Descriptor: Sync {
     fn bell(&self, h: Handle) -> Option<i32>;
     /// The bell of `h` fired and was consumed: pass the ring on to whoever else sleeps.
     fn settle(&self, h: Handle);
-    /// The events that the kernel must watch on the descriptor itself.
-    fn kernel_events(&self, h: Handle, want: u32) -> u32;
+    /// The events that the kernel must watch on the descriptor itself. None where the shadow says nothing.
+    fn kernel_events(&self, _h: Handle, _want: u32) -> u32 {
+        NOT_KERNELS
+    }
     /// Changes with each arrival (reading) and each return of room (writing): for edge-triggered sets.
     fn edges(&self, h: Handle) -> (u64, u64);
     /// What has come by the kernel.
@@ -199,8 +201,11 @@ pub trait Descriptor: Sync {
     fn kernel_holds(&self, _h: Handle, reported: u32, _asked: u32) -> u32 {
         reported
     }
-    /// The kernel reported these events for the descriptor itself; returns what holds of them.
-    fn kernel_reported(&self, h: Handle, events: u32) -> u32;
+    /// The kernel reported these events for the descriptor itself; returns what holds of them. Of a shadow that says nothing that it is
+    /// closed.
+    fn kernel_reported(&self, _h: Handle, events: u32) -> u32 {
+        events & libc::POLLNVAL as u32
+    }
     /// Where the peer last ran, `u32::MAX` if unknown.
     fn peer_cpu(&self, _h: Handle) -> u32 {
         u32::MAX

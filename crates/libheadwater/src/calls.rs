@@ -13,14 +13,12 @@ use crate::descriptor::{self, Connections, Hidden, Inherited, Sets, Streams, of_
 use crate::prototypes::prototypes;
 use crate::variadic::jumps;
 
-/// To a descriptor that is none of ours, or of a kind that leaves a call to the kernel.
+/// To a descriptor that is none of ours, or of a kind that leaves a call to the kernel: the C library's own, but for those that are named.
 mod foreign {
-    use super::*;
+    use libc::{c_int, c_uint, mmsghdr};
+
     pub use crate::foreign::{recvmmsg, recvmsg, sendmsg};
-    pub use crate::real::{
-        bind, getpeername, getsockname, ioctl, preadv2, pwritev2, read, readv, recv, recvfrom,
-        send, sendto, write, writev,
-    };
+    pub use crate::real::*;
     pub use crate::sockets::{accept, accept4, connect, getsockopt, listen, setsockopt, shutdown};
 
     #[inline(always)]

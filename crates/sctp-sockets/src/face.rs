@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use headwater_host::counters::{self, Counter};
 use headwater_host::log::{self, Level};
+use headwater_host::numbers::Numbers;
 use headwater_host::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use headwater_host::sys;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_host::{epoll, sys};
 use headwater_sctp_stack::guarded::Guarded;
 
 use super::{Socket, Style};
@@ -36,17 +37,9 @@ static FREE: Guarded<Vec<u32>> = Guarded::new(Vec::new());
 
 /// Never freed, but used again: a handle's generation tells.
 struct Slot {
-    generation: AtomicU32,
-    /// Descriptors of the program.
-    numbers: AtomicU32,
+    /// Changed under the lock.
+    numbers: Numbers,
     open: Guarded<Option<Arc<Open>>>,
-}
-
-impl Slot {
-    /// Under its lock: it was not used again since.
-    fn is_of(&self, h: Handle) -> bool {
-        self.generation.load(Ordering::Relaxed) & 0xff_ffff == h.generation()
-    }
 }
 
 /// A socket that is open: its last holder, a descriptor or a call in progress, closes it.
@@ -153,7 +146,7 @@ impl Drop for Number {
 pub fn get(h: Handle) -> Option<Using> {
     let slot = slot(h)?;
     match last::get(h) {
-        Some(open) if slot.is_of(h) => Some(open),
+        Some(open) if slot.numbers.are_of(h) => Some(open),
         _ => get_another(slot, h),
     }
 }
@@ -161,7 +154,8 @@ pub fn get(h: Handle) -> Option<Using> {
 #[cold]
 fn get_another(slot: &Slot, h: Handle) -> Option<Using> {
     let place = slot.open.enter();
-    let open = place.as_ref().filter(|_| slot.is_of(h)).cloned()?;
+    let open = place.as_ref().filter(|_| slot.numbers.are_of(h));
+    let open = open.cloned()?;
     drop(place);
     Some(last::keep(h, open))
 }
@@ -194,8 +188,7 @@ fn enter(open: Arc<Open>) -> Option<Handle> {
             let top = TOP.load(Ordering::Relaxed);
             let place = SLOTS.get(top as usize)?;
             let slot = Slot {
-                generation: AtomicU32::new(0),
-                numbers: AtomicU32::new(0),
+                numbers: Numbers::new(),
                 open: Guarded::new(None),
             };
             place.store(Box::into_raw(Box::new(slot)), Ordering::Release);
@@ -206,9 +199,8 @@ fn enter(open: Arc<Open>) -> Option<Handle> {
     let bare = Handle::new(Kind::Sctp, 0, index);
     let slot = slot(bare)?;
     let mut place = slot.open.enter();
+    let generation = slot.numbers.begin()?;
     *place = Some(open);
-    slot.numbers.store(1, Ordering::Release);
-    let generation = slot.generation.load(Ordering::Relaxed);
     Some(Handle::new(Kind::Sctp, generation, index))
 }
 
@@ -216,11 +208,10 @@ fn enter(open: Arc<Open>) -> Option<Handle> {
 fn let_go(h: Handle) {
     let Some(slot) = slot(h) else { return };
     let mut place = slot.open.enter();
-    if !slot.is_of(h) || slot.numbers.fetch_sub(1, Ordering::AcqRel) > 1 {
+    if !slot.numbers.fewer(h) {
         return;
     }
     let open = place.take();
-    slot.generation.fetch_add(1, Ordering::AcqRel);
     drop(place);
     FREE.enter().push(h.index() as u32);
     // Outside of all locks: it may linger.
@@ -237,25 +228,18 @@ pub fn duplicated(h: Handle, fd: i32) {
     let Some(slot) = slot(h) else { return };
     let place = slot.open.enter();
     // It may have been closed this moment.
-    if !slot.is_of(h) {
-        return;
-    }
-    slot.numbers.fetch_add(1, Ordering::AcqRel);
+    let is_more = slot.numbers.more(h);
     drop(place);
-    if !table::set(fd, h) {
+    if is_more && !table::set(fd, h) {
         let_go(h);
     }
 }
 
 /// Before close(2) of `fd`, or dup2(2) over it. To be finished when the kernel has closed it.
 pub fn closing(fd: i32, h: Handle) -> Closing {
-    let others = slot(h).is_some_and(|s| s.numbers.load(Ordering::Acquire) > 1);
-    if others {
-        epoll::orphaned(fd);
-    } else {
-        epoll::closing(fd);
+    if let Some(slot) = slot(h) {
+        slot.numbers.closing(fd);
     }
-    table::clear(fd);
     Closing(h)
 }
 

@@ -557,6 +557,19 @@ CASE(a_set_shared_over_fork, "epoll(7)") {
 	check_eq(ready(fd[0], 1000), EPOLLIN);
 }
 
+static void put_in_by_child(void *unused) {
+	(void)unused;
+	pipe_flags(fd, 0);
+	add(fd[0], EPOLLIN);
+	put(fd[1], NULL, "x", 0);
+	check_eq(ready(fd[0], 1000), EPOLLIN);
+}
+CASE(a_child_puts_a_stream_into_its_parents_set, "epoll(7)") {
+	pipe_flags(fd, 0);
+	add(fd[0], EPOLLIN);
+	join(spawn(put_in_by_child, NULL));
+}
+
 static void ping_pong(void *unused) {
 	(void)unused;
 	for (int i = 0; i < 3000; i++) {
@@ -680,6 +693,7 @@ CASES(ENTRY(an_idle_pipe_is_writable_only), ENTRY(poll_gives_only_what_was_asked
       ENTRY(epoll_edge_triggered_writing), ENTRY(epoll_level_triggered_writing), ENTRY(epoll_oneshot), ENTRY(epoll_mod_and_del),
       ENTRY(epoll_is_woken), ENTRY(epoll_of_a_hangup), ENTRY(epoll_of_bands_and_priority), ENTRY(epoll_forgets_what_was_closed),
       ENTRY(epoll_of_a_driver_stream), ENTRY(epoll_of_a_driver_stream_edge_triggered), ENTRY(epoll_of_a_queued_pipe),
-      ENTRY(epoll_of_a_mixed_set), ENTRY(a_stream_in_two_sets), ENTRY(a_set_shared_over_fork), ENTRY(no_wake_up_is_lost),
+      ENTRY(epoll_of_a_mixed_set), ENTRY(a_stream_in_two_sets), ENTRY(a_set_shared_over_fork),
+      ENTRY(a_child_puts_a_stream_into_its_parents_set), ENTRY(no_wake_up_is_lost),
       ENTRY(the_front_of_a_pipe), ENTRY(the_front_of_a_pipe_with_a_module), ENTRY(the_front_of_a_fifo),
       ENTRY(the_front_of_a_drivers_stream), ENTRY(the_front_while_a_message_is_half_taken))

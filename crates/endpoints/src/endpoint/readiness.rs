@@ -5,7 +5,6 @@ use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Descriptor, Handle};
 
 use super::{Endpoint, get};
-use crate::device::Device;
 
 pub struct Endpoints;
 
@@ -44,17 +43,10 @@ impl Endpoint {
     /// Can there be something that neither kernel nor ring has any more: datagrams, or what comes of a connection that is not made
     /// yet?
     fn takes_ahead(&self) -> bool {
-        let datagrams = |d| {
-            matches!(
-                d,
-                Device::Udp | Device::Udp6 | Device::Rawip | Device::Rawip6
-            )
-        };
-        let local = |d| matches!(d, Device::Ticots | Device::Ticotsord);
         let entered = self.enter();
-        entered.as_ref().is_some_and(|c| {
-            datagrams(c.device) || local(c.device) || c.qlen > 0 || c.provider.has_both()
-        })
+        entered
+            .as_ref()
+            .is_some_and(|c| c.qlen > 0 || c.provider.takes_ahead() || c.provider.has_both())
     }
 
     /// What alone says what holds of the descriptor, if that is not the kernel.

@@ -261,12 +261,11 @@ impl Set {
         }
     }
 
-    /// Are descriptors like this one looked after here? An SCTP socket even in a set that came by fork: the kernel knows nothing
-    /// of it.
+    /// Are descriptors like this one looked after here? In a set that came by fork, too, those of which the kernel knows nothing.
     fn takes(&self, h: Handle) -> bool {
         match self.refused.load(Ordering::Relaxed) {
             0 => !matches!(h.kind(), Kind::Socket | Kind::Epoll) || self.is_waited(),
-            INHERITED => h.kind() == Kind::Sctp,
+            INHERITED => h.kind().is(Trait::ToldByBell),
             _ => false,
         }
     }

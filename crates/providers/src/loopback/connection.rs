@@ -166,6 +166,10 @@ impl Provider for Circuit {
         self.link.as_ref().map(|link| link.head().handle())
     }
 
+    fn takes_ahead(&self) -> bool {
+        true
+    }
+
     fn bind(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
         if let Some(addr) = addr {
             check_address(addr)?;

@@ -17,6 +17,7 @@ const ALWAYS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) as u32;
 /// Longest sleep where no descriptor was left to wait for, in nanoseconds.
 const WITHOUT_BELL: u64 = Duration::from_millis(10).as_nanos() as u64;
 
+/// The shadow is a socket of its own that nobody can reach.
 pub struct Sctps;
 
 impl Socket {
@@ -94,11 +95,6 @@ impl Descriptor for Sctps {
         }
     }
 
-    fn kernel_events(&self, _: Handle, _: u32) -> u32 {
-        // The descriptor is a socket of its own that nobody can reach.
-        table::NOT_KERNELS
-    }
-
     fn edges(&self, h: Handle) -> (u64, u64) {
         let Some(open) = get(h) else {
             return (0, 0);
@@ -113,20 +109,12 @@ impl Descriptor for Sctps {
         edges
     }
 
-    fn kernel_reported(&self, _: Handle, events: u32) -> u32 {
-        events & libc::POLLNVAL as u32
-    }
-
     fn peer_cpu(&self, h: Handle) -> u32 {
         let mut cpu = u32::MAX;
         if let Some(open) = get(h) {
             open.watch.each_near(|h, d| cpu = cpu.min(d.peer_cpu(h)));
         }
         cpu
-    }
-
-    fn busy(&self, _: Handle, _: i32) -> bool {
-        true
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {

@@ -234,10 +234,6 @@ impl Descriptor for Streams {
         super::get(h, &looks).map_or(u32::MAX, Head::peer_cpu)
     }
 
-    fn busy(&self, _: Handle, _: i32) -> bool {
-        true
-    }
-
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let looks = enter();
         let head = super::get(h, &looks)?;
