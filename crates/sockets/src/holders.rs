@@ -9,6 +9,7 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 
+use headwater_channel::identity::Process;
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::{process, reclaim, sys};
@@ -269,17 +270,18 @@ const DEPTH: u32 = 64;
 /// Can a process not have what came when the machine was `born` ticks old? It would descend from one that had it: from this
 /// one, from one above, to whom orphans go, or from one that is younger and does so in turn.
 fn is_no_heir(proc: &Folder, pid: i32, born: u64) -> Told {
-    let mut p = match Process::read(proc, pid) {
+    let mut p = match stat(proc, pid) {
         Err(libc::ENOENT | libc::ESRCH) => return Some(()),
         read => read.ok()?,
     };
-    if p.has_no_files || p.began < born {
+    let has_no_files = p.zombie || p.flags & KERNEL_THREAD != 0;
+    if has_no_files || p.start < born {
         return Some(());
     }
     for _ in 0..DEPTH {
         let parent = p.parent;
-        p = Process::read(proc, parent).ok()?;
-        if p.began < born {
+        p = stat(proc, parent).ok()?;
+        if p.start < born {
             return (!is_above(proc, parent)?).then_some(());
         }
     }
@@ -293,7 +295,7 @@ fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
         if above == pid {
             return Some(true);
         }
-        above = match Process::read(proc, above).ok()?.parent {
+        above = match stat(proc, above).ok()?.parent {
             0 => return Some(false),
             parent => parent,
         };
@@ -301,57 +303,16 @@ fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
     None
 }
 
-/// What /proc/PID/stat says of a process.
-#[derive(PartialEq, Eq, Debug)]
-struct Process {
-    has_no_files: bool,
-    /// 0: none, or none that is seen here.
-    parent: i32,
-    began: u64,
-}
-
-impl Process {
-    // Apart: signal handlers may have little stack.
-    #[inline(never)]
-    fn read(proc: &Folder, pid: i32) -> Result<Process, i32> {
-        let mut text = [0u8; 512];
-        let n = proc.read(pid, "/stat", &mut text)?;
-        Process::parse(&text[..n]).ok_or(libc::EINVAL)
-    }
-
-    fn parse(text: &[u8]) -> Option<Process> {
-        // The name before it may hold anything.
-        let after_name = text.iter().rposition(|&b| b == b')')? + 1;
-        let mut fields = text[after_name..]
-            .split(|b| b.is_ascii_whitespace())
-            .filter(|field| !field.is_empty());
-        let state = fields.next()?;
-        let mut number = |skip: usize| -> Option<u64> {
-            core::str::from_utf8(fields.nth(skip)?).ok()?.parse().ok()
-        };
-        // The 4th, the 9th and the 22nd of all.
-        let (parent, flags, began) = (number(0)?, number(4)?, number(12)?);
-        Some(Process {
-            has_no_files: matches!(state, b"Z" | b"X") || flags & KERNEL_THREAD != 0,
-            parent: parent as i32,
-            began,
-        })
-    }
-}
-
-/// Parent and beginning, out of the text of /proc/PID/stat.
-#[doc(hidden)]
-pub fn of_stat(text: &[u8]) -> Option<(i32, u64)> {
-    Process::parse(text).map(|p| (p.parent, p.began))
+// Apart: signal handlers may have little stack.
+#[inline(never)]
+fn stat(proc: &Folder, pid: i32) -> Result<Process, i32> {
+    let mut text = [0u8; 512];
+    let n = proc.read(pid, "/stat", &mut text)?;
+    Process::parse(&text[..n]).ok_or(libc::EINVAL)
 }
 
 fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
-    let mut text = sys::Cursor {
-        buf: &mut room[..31],
-        len: 0,
-    };
-    core::fmt::write(&mut text, format_args!("{number}{rest}")).ok()?;
-    CStr::from_bytes_until_nul(room).ok()
+    sys::c_text(room, format_args!("{number}{rest}"))
 }
 
 #[cfg(test)]
@@ -388,7 +349,7 @@ mod tests {
         let me = sys::getpid();
         assert_eq!(is_above(&proc, me), Some(true));
         assert_eq!(is_above(&proc, sys::getppid()), Some(true));
-        let began = Process::read(&proc, me).unwrap().began;
+        let began = stat(&proc, me).unwrap().start;
         // What came after this process and before its children.
         let mut child = std::process::Command::new("sleep")
             .arg("100")
@@ -396,7 +357,7 @@ mod tests {
             .unwrap();
         let pid = child.id() as i32;
         assert_eq!(is_above(&proc, pid), Some(false));
-        let theirs = Process::read(&proc, pid).unwrap().began;
+        let theirs = stat(&proc, pid).unwrap().start;
         assert_eq!(is_no_heir(&proc, pid, theirs + 1), Some(()));
         if began < theirs {
             assert_eq!(is_no_heir(&proc, pid, theirs), None);
