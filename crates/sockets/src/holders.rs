@@ -274,8 +274,7 @@ fn is_no_heir(proc: &Folder, pid: i32, born: u64) -> Told {
         Err(libc::ENOENT | libc::ESRCH) => return Some(()),
         read => read.ok()?,
     };
-    let has_no_files = p.zombie || p.flags & KERNEL_THREAD != 0;
-    if has_no_files || p.start < born {
+    if has_no_files(&p) || p.start < born {
         return Some(());
     }
     for _ in 0..DEPTH {
@@ -303,6 +302,10 @@ fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
     None
 }
 
+fn has_no_files(p: &Process) -> bool {
+    p.zombie || p.flags & KERNEL_THREAD != 0
+}
+
 // Apart: signal handlers may have little stack.
 #[inline(never)]
 fn stat(proc: &Folder, pid: i32) -> Result<Process, i32> {
@@ -322,24 +325,21 @@ mod tests {
     #[test]
     fn what_the_kernel_says_of_a_process_is_understood() {
         let said = b"7 (a ) b (c) S 1 7 7 0 -1 4194560 160 0 0 0 0 0 0 0 20 0 1 0 8123 2 0";
-        let lives = Process {
-            has_no_files: false,
-            parent: 1,
-            began: 8123,
-        };
-        assert_eq!(Process::parse(said), Some(lives));
+        let lives = Process::parse(said).unwrap();
+        assert!(!has_no_files(&lives));
+        assert_eq!((lives.parent, lives.threads, lives.start), (1, 1, 8123));
         let text = String::from_utf8_lossy(said).replace(") S", ") Z");
-        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| has_no_files(&p)));
         let text = String::from_utf8_lossy(said).replace("4194560", "2129984");
-        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
-        assert_eq!(Process::parse(b"7 (a) S 1"), None);
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| has_no_files(&p)));
+        assert!(Process::parse(b"7 (a) S 1").is_none());
     }
 
     #[test]
     fn this_process_began_before_now() {
         let text = std::fs::read("/proc/self/stat").unwrap();
         let p = Process::parse(&text).unwrap();
-        assert!(!p.has_no_files && p.began > 0 && p.began <= sys::boot_ticks());
+        assert!(!has_no_files(&p) && p.start > 0 && p.start <= sys::boot_ticks());
         assert_eq!(p.parent, sys::getppid());
     }
 
