@@ -3,7 +3,6 @@
 //! A child of fork is a new owner. It learns so without a hook: the word that remembers the owner lives on a page that the
 //! kernel empties at fork (MADV_WIPEONFORK).
 
-use core::ffi::CStr;
 use core::ptr::null_mut;
 
 use syscalls::{Sysno, syscall};
@@ -49,7 +48,7 @@ pub fn dead(owner: Owner) -> bool {
 fn learn() -> Owner {
     let pid = sys::getpid();
     let start = process(pid).map_or(0, |p| p.start);
-    let namespace = inode(c"/proc/self/ns/pid").unwrap_or(0);
+    let namespace = sys::stat(c"/proc/self/ns/pid").map_or(0, |st| st.st_ino);
     let owner = Owner::new(pid as u32, start, namespace);
     if let Some(page) = page() {
         page.store(owner.bits(), Ordering::Relaxed);
@@ -90,42 +89,46 @@ fn page() -> Option<&'static AtomicU64> {
     }
 }
 
-struct Process {
-    zombie: bool,
-    threads: u32,
-    start: u64,
+/// What /proc/PID/stat says of a process, see proc(5).
+pub struct Process {
+    /// Only its parent has not yet seen that it ended.
+    pub zombie: bool,
+    /// 0: none, or none that is seen here.
+    pub parent: i32,
+    pub flags: u64,
+    pub threads: u64,
+    /// In ticks since the machine was started.
+    pub start: u64,
 }
 
-/// Fields 3, 20 and 22 of /proc/PID/stat, see proc(5).
+impl Process {
+    /// Fields 3, 4, 9, 20 and 22 of its text.
+    pub fn parse(text: &[u8]) -> Option<Process> {
+        // The command's name in parentheses may hold anything, so fields are counted from the last parenthesis.
+        let end = text.iter().rposition(|&b| b == b')')?;
+        let mut fields = core::str::from_utf8(&text[end + 1..])
+            .ok()?
+            .split_ascii_whitespace();
+        let state = fields.next()?;
+        let mut number = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
+        Some(Process {
+            zombie: matches!(state, "Z" | "X"),
+            parent: number(0)? as i32,
+            flags: number(4)?,
+            threads: number(10)?,
+            start: number(1)?,
+        })
+    }
+}
+
 fn process(pid: i32) -> Option<Process> {
-    use std::io::Write;
     let mut path = [0u8; 32];
-    write!(&mut path[..], "/proc/{pid}/stat\0").ok()?;
-    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    let path = sys::c_text(&mut path, format_args!("/proc/{pid}/stat"))?;
     let mut text = [0u8; 512];
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    let fd = sys::open(path, flags, 0).ok()?;
+    let fd = sys::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
     let n = sys::read_bytes(fd, &mut text);
     let _ = sys::close(fd);
-    let n = n.ok()?;
-    let text = &text[..n];
-    // The command's name in parentheses may hold anything, so fields are counted from the last parenthesis.
-    let end = text.iter().rposition(|&b| b == b')')?;
-    let mut fields = core::str::from_utf8(&text[end + 1..])
-        .ok()?
-        .split_ascii_whitespace();
-    let state = fields.next()?;
-    let threads = fields.nth(16)?.parse().ok()?;
-    let start = fields.nth(1)?.parse().ok()?;
-    Some(Process {
-        zombie: matches!(state, "Z" | "X"),
-        threads,
-        start,
-    })
-}
-
-fn inode(path: &CStr) -> Option<u64> {
-    sys::stat(path).ok().map(|st| st.st_ino)
+    Process::parse(&text[..n.ok()?])
 }
 
 #[cfg(test)]

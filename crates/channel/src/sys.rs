@@ -190,6 +190,16 @@ pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
     stat_as(libc::AT_FDCWD, path, 0)
 }
 
+/// A short text as a C string, such as a path in /proc, made without allocating. `None`: there is not enough room for it.
+pub fn c_text<'a>(
+    room: &'a mut [u8],
+    text: core::fmt::Arguments<'_>,
+) -> Option<&'a core::ffi::CStr> {
+    use std::io::Write;
+    write!(&mut *room, "{text}\0").ok()?;
+    core::ffi::CStr::from_bytes_until_nul(room).ok()
+}
+
 /// A mapping where nothing was before.
 pub fn map(len: usize, prot: i32, flags: i32, fd: i32) -> Result<*mut u8> {
     // SAFETY: the kernel finds room for it that nobody has.

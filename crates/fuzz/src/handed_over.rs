@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 
+use headwater_channel::identity::Process;
 use headwater_channel::segment::{MIN_RING, Segment};
 use headwater_host::{board, hidden, sys};
 use headwater_sctp_sockets::remote::wire::{self, Reader, Verb};
 use headwater_sockets::handover::{self, Hello};
-use headwater_sockets::holders;
 
 /// Was it taken? The first byte chooses whether these are the bytes of the greeting, or what is written here and there into the segment
 /// that comes with one: two bytes say where, the third what.
@@ -85,10 +85,11 @@ pub fn frame(bytes: &[u8]) -> bool {
 
 /// What /proc/PID/stat says: as any text, and with a name that is any.
 pub fn stat(bytes: &[u8]) {
-    let _ = holders::of_stat(bytes);
+    let _ = Process::parse(bytes);
     let name = bytes.iter().copied().take(64).collect::<Vec<u8>>();
     let mut text = b"4711 (".to_vec();
     text.extend_from_slice(&name);
     text.extend_from_slice(b") S 42 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 1234 23 24\n");
-    assert_eq!(holders::of_stat(&text), Some((42, 1234)));
+    let told = Process::parse(&text).map(|p| (p.parent, p.start));
+    assert_eq!(told, Some((42, 1234)));
 }

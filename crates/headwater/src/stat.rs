@@ -92,18 +92,12 @@ impl Stat {
     }
 
     fn show(&self, snapshot: &Snapshot) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer(&mut out, snapshot)?;
-            writeln!(out)?;
-        } else {
-            if self.watch.is_some() && out.is_terminal() {
-                // Home, and clear to the end.
-                write!(out, "\x1b[H\x1b[J")?;
-            }
-            write!(out, "{}", snapshot.text())?;
-        }
-        out.flush()
+        // Home, and clear to the end.
+        let clears = self.watch.is_some() && io::stdout().is_terminal();
+        let begin = if clears { "\x1b[H\x1b[J" } else { "" };
+        print(self.json, snapshot, || {
+            format!("{begin}{}", snapshot.text())
+        })
     }
 }
 
@@ -155,6 +149,34 @@ impl Snapshot {
         }
         table
     }
+}
+
+/// Prints a value, in a line of JSON or as `text`.
+pub(crate) fn print(
+    json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer(&mut out, value)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", text())?;
+    }
+    out.flush()
+}
+
+/// The name of a process, while there is one.
+pub(crate) fn comm(pid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(printable(name.trim_end()))
+}
+
+/// Programs choose names and texts; a terminal should not act on them.
+pub(crate) fn printable(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(plain).collect()
 }
 
 pub(crate) fn table(header: &[&str]) -> Table {

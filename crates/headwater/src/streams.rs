@@ -55,9 +55,3 @@ fn explain(errno: i32) -> String {
         errno => format!("{folder}: {}", std::io::Error::from_raw_os_error(errno)),
     }
 }
-
-/// Programs choose names and texts; a terminal should not act on them.
-fn printable(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(plain).collect()
-}

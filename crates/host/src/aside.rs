@@ -20,3 +20,39 @@ pub fn run(work: impl FnOnce() -> i32) -> Option<i32> {
     sys::mask_signals(libc::SIG_SETMASK, mask);
     status
 }
+
+/// Has this process, a copy that goes on by itself, nothing of the program's any more: no terminal, folder, signals, and no
+/// descriptors but `kept`, which ascend.
+pub fn become_nobody(kept: impl Iterator<Item = i32>) {
+    // SAFETY: plain numbers and C strings; the actions are as large as the kernel's.
+    unsafe {
+        let _ = syscall!(Sysno::setsid);
+        let _ = syscall!(Sysno::chdir, c"/".as_ptr());
+        let _ = syscall!(Sysno::prctl, libc::PR_SET_NAME, c"headwater-keep".as_ptr());
+        for n in 1..=64 {
+            let usual = if n == libc::SIGPIPE {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            };
+            let action = [usual, 0, 0, 0];
+            let _ = syscall!(Sysno::rt_sigaction, n, action.as_ptr(), 0, 8);
+        }
+    }
+    sys::mask_signals(libc::SIG_SETMASK, 0);
+    let mut from = 3;
+    for fd in kept.filter(|&fd| fd > 2) {
+        if fd > from {
+            let _ = sys::close_range(from as u32, fd as u32 - 1);
+        }
+        from = from.max(fd + 1);
+    }
+    let _ = sys::close_range(from as u32, u32::MAX);
+    let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
+    for fd in 0..3 {
+        let _ = match null {
+            ..0 => sys::close(fd),
+            null => sys::dup3(null, fd, 0).map(drop),
+        };
+    }
+}

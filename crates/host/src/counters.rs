@@ -200,10 +200,7 @@ pub fn write_line(end: &str) {
 fn write_line_to(fd: i32, end: &str) {
     // Not on the stack, of which a handler that calls _exit may have little.
     let mut buf = vec![0u8; 2048];
-    let mut line = sys::Cursor {
-        buf: &mut buf,
-        len: 0,
-    };
+    let mut line = sys::Cursor::new(&mut buf);
     if format_line(&mut line, end).is_err() {
         return;
     }

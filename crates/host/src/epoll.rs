@@ -200,7 +200,7 @@ pub unsafe fn wait(
 
 /// The connection behind `h` and `fd` was just taken over: its registrations get their bell.
 pub fn carried(fd: i32) {
-    for_sets(|set| set.carry(fd));
+    sets().for_each(|set| set.carry(fd));
 }
 
 /// `fd` is looked after from now on; it may be in sets already.
@@ -208,7 +208,7 @@ pub fn adopted(fd: i32) {
     if let Some(h) = table::lookup(fd)
         && let Some(d) = table::descriptor(h)
     {
-        for_sets(|set| set.adopted(fd, h, d));
+        sets().for_each(|set| set.adopted(fd, h, d));
     }
 }
 
@@ -221,69 +221,55 @@ pub fn any() -> bool {
 /// May the connection behind `fd` be taken over, as far as its registrations go?
 pub fn allows(fd: i32) -> Result<(), Reason> {
     let h = table::lookup(fd);
-    let mut allowed = Ok(());
-    for_sets(|set| allowed = allowed.and_then(|()| set.allows(fd, h)));
-    allowed
+    sets().try_for_each(|set| set.allows(fd, h))
 }
 
 /// Are all sets that `fd` is in waited for by calls of ours?
 pub fn is_waited_for(fd: i32) -> bool {
-    let mut all = true;
-    for_sets(|set| all &= set.is_waited() || !set.has(fd));
-    all
+    sets().all(|set| set.is_waited() || !set.has(fd))
 }
 
 /// Is `fd` in a set that is waited for by calls of ours, for `event`?
 pub fn covers(fd: i32, event: u32) -> bool {
-    let mut covered = false;
-    for_sets(|set| covered |= set.is_waited() && set.asks(fd, event));
-    covered
+    sets().any(|set| set.is_waited() && set.asks(fd, event))
 }
 
 /// Is `fd` in a set that we know?
 pub fn holds(fd: i32) -> bool {
-    let mut held = false;
-    for_sets(|set| held |= set.has(fd));
-    held
+    sets().any(|set| set.has(fd))
 }
 
 /// Is what `h` stands for in a set that we know, by `fd` or a number that is closed by now?
 pub fn knows(fd: i32, h: Handle) -> bool {
-    let mut known = false;
-    for_sets(|set| known |= set.has_member(fd, h));
-    known
+    sets().any(|set| set.has_member(fd, h))
 }
 
 /// Has this process put it into one of its sets, by such a number, and not taken it out since?
 pub fn was_given(fd: i32, h: Handle) -> bool {
-    let mut given = false;
-    for_sets(|set| given |= !set.is_inherited() && (set.asks(fd, u32::MAX) || set.has_orphan(h)));
-    given
+    let given = |set: &Set| set.asks(fd, u32::MAX) || set.has_orphan(h);
+    sets().any(|set| !set.is_inherited() && given(set))
 }
 
 /// What this process has registered of it is the kernel's alone from here on.
 pub fn leave_one(fd: i32, h: Handle) {
-    for_sets(|set| {
-        if !set.is_inherited() {
-            set.leave_one(fd, h);
-        }
-    });
+    let own = sets().filter(|set| !set.is_inherited());
+    own.for_each(|set| set.leave_one(fd, h));
 }
 
 /// `fd` is about to be closed (or replaced) by the program.
 #[unsafe(link_section = ".text.life")]
 pub fn closing(fd: i32) {
-    for_sets(|set| set.forget(fd));
+    sets().for_each(|set| set.forget(fd));
 }
 
 /// `fd` is about to be closed while its description lives on by another number: registrations stay, as in the kernel.
 pub fn orphaned(fd: i32) {
-    for_sets(|set| set.orphan(fd));
+    sets().for_each(|set| set.orphan(fd));
 }
 
 /// The description that `h` stood for has ended, after its last number.
 pub fn ended(h: Handle) {
-    for_sets(|set| set.ended(h));
+    sets().for_each(|set| set.ended(h));
 }
 
 /// After epoll_create(2): sets are known from the beginning, for they may be put into each other.
@@ -293,8 +279,8 @@ pub fn created(ep: i32) {
 
 /// Gives `fd` another description by `change`: for the program it is still what it has put into its sets.
 pub fn replace(fd: i32, change: impl FnOnce()) {
-    let mut withdrawn = Vec::new();
-    for_sets(|set| withdrawn.extend(set.withdraw(fd).map(|reg| (set, reg))));
+    let withdraw = |set: &'static Set| Some((set, set.withdraw(fd)?));
+    let withdrawn: Vec<_> = sets().filter_map(withdraw).collect();
     change();
     let tracked = table::lookup(fd).and_then(|h| Some((h, table::descriptor(h)?)));
     for (set, reg) in withdrawn {
@@ -323,7 +309,7 @@ pub fn duplicated_set(h: Handle, fd: i32) {
 /// The process is about to confine itself: sockets are registered as the program asked, without us. Those that `has_rest` says
 /// have something that the kernel does not know of are noted in [`left`].
 pub fn surrender(has_rest: impl Fn(Handle) -> bool) {
-    for_sets(|set| set.surrender(&has_rest));
+    sets().for_each(|set| set.surrender(&has_rest));
 }
 
 /// Does the kernel know all that is in the set?
@@ -401,7 +387,7 @@ pub fn before_fork() {
     if count > 0 {
         HELD.store(count, Ordering::Relaxed);
     }
-    for_those(0..count, |set| {
+    those(0..count).for_each(|set| {
         set.before_fork();
         set.hold();
     });
@@ -414,7 +400,7 @@ pub fn let_go() {
     let held = HELD.load(Ordering::Relaxed);
     if held != 0 {
         HELD.store(0, Ordering::Relaxed);
-        for_those(0..held, |set| set.let_go());
+        those(0..held).for_each(|set| set.let_go());
     }
     HOLDING.store(false, Ordering::SeqCst);
 }
@@ -428,8 +414,8 @@ pub fn after_fork(in_child: bool) {
     if in_child {
         crate::sleeps::in_child();
         // Who had a set that was made since then is not here.
-        for_those(held..COUNT.load(Ordering::Acquire), Set::let_go_of_parents);
-        for_sets(|set| set.inherited());
+        those(held..COUNT.load(Ordering::Acquire)).for_each(Set::let_go_of_parents);
+        sets().for_each(|set| set.inherited());
     }
 }
 
@@ -515,12 +501,12 @@ fn new_set(ep: i32) -> Option<&'static Set> {
     Some(set)
 }
 
-fn for_sets(f: impl FnMut(&'static Set)) {
-    for_those(0..COUNT.load(Ordering::Acquire), f);
+fn sets() -> impl Iterator<Item = &'static Set> {
+    those(0..COUNT.load(Ordering::Acquire))
 }
 
-fn for_those(which: core::ops::Range<u32>, f: impl FnMut(&'static Set)) {
-    which.filter_map(|i| in_slot(i as usize)).for_each(f);
+fn those(which: core::ops::Range<u32>) -> impl Iterator<Item = &'static Set> {
+    which.filter_map(|i| in_slot(i as usize))
 }
 
 /// How long a sleep on a set lasts at most, in nanoseconds, where other threads may look at it.

@@ -6,62 +6,44 @@ use core::ptr::null_mut;
 
 use crate::sync::{AtomicPtr, Ordering};
 
-/// A place for such a function, which begins without one.
+/// A place for such a function, which begins without one. `F` is a pointer to a function of Rust, or another of which none is null.
 pub struct Hook<F> {
     at: AtomicPtr<()>,
     of: PhantomData<F>,
 }
 
-/// A pointer to a function of Rust.
-///
-/// # Safety
-/// It is one, and [`address`](Function::address) gives it.
-pub unsafe trait Function: Copy {
-    fn address(self) -> *mut ();
-}
-
-// SAFETY: a pointer to a function.
-unsafe impl<R> Function for fn() -> R {
-    #[inline(always)]
-    fn address(self) -> *mut () {
-        self as *mut ()
-    }
-}
-
-// SAFETY: a pointer to a function.
-unsafe impl Function for fn(bool) {
-    #[inline(always)]
-    fn address(self) -> *mut () {
-        self as *mut ()
-    }
-}
-
-// SAFETY: a pointer to a function.
-unsafe impl<T> Function for fn(&'static T) {
-    #[inline(always)]
-    fn address(self) -> *mut () {
-        self as *mut ()
-    }
-}
-
-impl<F: Function> Hook<F> {
+impl<F: Copy> Hook<F> {
     pub const fn new() -> Hook<F> {
+        const {
+            assert!(
+                size_of::<F>() == size_of::<usize>()
+                    && size_of::<Option<F>>() == size_of::<usize>()
+            );
+            // SAFETY: as large as that; what is not all written would not compile.
+            assert!(unsafe { transmute_copy::<Option<F>, usize>(&None) } == 0);
+        }
         Hook {
             at: AtomicPtr::new(null_mut()),
             of: PhantomData,
         }
     }
 
+    #[inline(always)]
+    fn address(function: F) -> *mut () {
+        // SAFETY: as large as that, which `new` has seen to.
+        unsafe { transmute_copy(&function) }
+    }
+
     /// What was done before is there for whoever finds it.
     #[inline(always)]
     pub fn set(&self, function: F) {
-        self.at.store(function.address(), Ordering::Release);
+        self.at.store(Hook::address(function), Ordering::Release);
     }
 
     /// The same, unless there is one.
     #[inline(always)]
     pub fn set_first(&self, function: F) {
-        let (new, order) = (function.address(), Ordering::AcqRel);
+        let (new, order) = (Hook::address(function), Ordering::AcqRel);
         let _ = self
             .at
             .compare_exchange(null_mut(), new, order, Ordering::Relaxed);
@@ -74,12 +56,12 @@ impl<F: Function> Hook<F> {
     #[inline(always)]
     pub fn get(&self) -> Option<F> {
         let at = self.at.load(Ordering::Acquire);
-        // SAFETY: null, which is `None` of a pointer to a function, or the address of an `F`.
+        // SAFETY: null, which is `None`, as `new` has seen to, or the address of an `F`.
         unsafe { transmute_copy::<*mut (), Option<F>>(&at) }
     }
 
     pub fn is(&self, function: F) -> bool {
-        self.at.load(Ordering::Acquire) == function.address()
+        self.at.load(Ordering::Acquire) == Hook::address(function)
     }
 
     #[inline(always)]
@@ -88,7 +70,7 @@ impl<F: Function> Hook<F> {
     }
 }
 
-impl<F: Function> Default for Hook<F> {
+impl<F: Copy> Default for Hook<F> {
     fn default() -> Hook<F> {
         Hook::new()
     }

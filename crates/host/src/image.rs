@@ -59,10 +59,7 @@ pub unsafe fn found(file: &CStr, path: Option<&CStr>, envp: *const *const c_char
     let folders = path.map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
     for folder in folders.split(|&b| b == b':') {
         let mut room = [0u8; PATH];
-        let mut text = sys::Cursor {
-            buf: &mut room[..PATH - 1],
-            len: 0,
-        };
+        let mut text = sys::Cursor::new(&mut room[..PATH - 1]);
         let parts: [&[u8]; 3] = [if folder.is_empty() { b"." } else { folder }, b"/", name];
         if !parts.iter().all(|part| text.push(part)) {
             return Image::Stranger;
@@ -243,23 +240,11 @@ fn own_inode() -> u64 {
 /// The inode in the line of /proc/self/maps for this address.
 fn mapped_at(address: u64) -> Option<u64> {
     let fd = sys::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
-    let (mut room, mut line) = ([0u8; 512], [0u8; 128]);
-    let (mut filled, mut found) = (0, None);
-    while let Ok(n @ 1..) = sys::read_bytes(fd, &mut room)
-        && found.is_none()
-    {
-        for &byte in &room[..n] {
-            if byte == b'\n' {
-                let text = core::str::from_utf8(&line[..filled]).unwrap_or("");
-                found = found.or_else(|| inode_of(text, address));
-                filled = 0;
-            } else if filled < line.len() && byte.is_ascii() {
-                // The rest is the file's name.
-                line[filled] = byte;
-                filled += 1;
-            }
-        }
-    }
+    let mut found = None;
+    sys::each_line::<128>(fd, |line| {
+        found = inode_of(line, address);
+        found.is_some()
+    });
     let _ = sys::close(fd);
     found
 }

@@ -28,6 +28,7 @@ pub mod config;
 pub mod counters;
 pub mod env;
 pub mod epoll;
+pub mod free_list;
 pub mod handed;
 pub mod hidden;
 pub mod hook;

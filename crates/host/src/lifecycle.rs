@@ -12,7 +12,7 @@ use core::ptr::null_mut;
 
 use libc::{c_int, c_void};
 
-use crate::hook::{Function, Hook};
+use crate::hook::Hook;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{counters, process, reclaim, sys};
 
@@ -166,14 +166,6 @@ pub enum Moment<'a> {
     Stays,
     /// A process was started, or could not be.
     Spawned,
-}
-
-// SAFETY: a pointer to a function.
-unsafe impl Function for fn(&mut Moment) {
-    #[inline(always)]
-    fn address(self) -> *mut () {
-        self as *mut ()
-    }
 }
 
 /// Has the part told of what happens to the process besides forks.

@@ -52,10 +52,7 @@ pub fn write(level: Level, text: Arguments<'_>) {
     }
     let Some(fd) = destination() else { return };
     let mut buf = [0u8; 400];
-    let mut line = sys::Cursor {
-        buf: &mut buf[..399],
-        len: 0,
-    };
+    let mut line = sys::Cursor::new(&mut buf[..399]);
     let _ = write!(line, "headwater[{}]: {text}", sys::getpid());
     let len = line.len;
     buf[len] = b'\n';

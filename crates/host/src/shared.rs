@@ -103,31 +103,6 @@ struct Record {
     segment: u64,
 }
 
-impl Record {
-    fn from_bytes(bytes: &[u8; 24]) -> Record {
-        let mut words = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|word| u64::from_ne_bytes(*word));
-        let mut next = || words.next().unwrap_or_default();
-        Record {
-            magic: next(),
-            token: next(),
-            segment: next(),
-        }
-    }
-
-    fn to_bytes(self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        let words = [self.magic, self.token, self.segment];
-        for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *to = word.to_ne_bytes();
-        }
-        bytes
-    }
-}
-
 /// A file as it was when it was read. Whoever writes a record changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Version(u64, u64, i64, i64);
@@ -332,10 +307,15 @@ fn attach_by(
 }
 
 fn recorded(file: i32, magic: u64) -> Option<Record> {
-    let mut bytes = [0; size_of::<Record>()];
-    let n = sys::read_at(file, &mut bytes, 0);
-    let r = Record::from_bytes(&bytes);
-    (n == Ok(bytes.len()) && r.magic == magic).then_some(r)
+    let mut words = [[0; 8]; 3];
+    let n = sys::read_at(file, words.as_flattened_mut(), 0);
+    let whole = n == Ok(size_of_val(&words));
+    let [found, token, segment] = words.map(u64::from_ne_bytes);
+    (whole && found == magic).then_some(Record {
+        magic,
+        token,
+        segment,
+    })
 }
 
 /// Attaches a segment, if it is there, of the right kind, and of somebody who may use the folder.
@@ -433,7 +413,8 @@ fn write_record(file: i32, record: &Record) -> sys::Result<()> {
         // The kernel would raise SIGXFSZ.
         return Err(libc::EFBIG);
     }
-    let n = sys::write_at(file, &record.to_bytes(), 0)?;
+    let words = [record.magic, record.token, record.segment].map(u64::to_ne_bytes);
+    let n = sys::write_at(file, words.as_flattened(), 0)?;
     if n == size { Ok(()) } else { Err(libc::ENOSPC) }
 }
 

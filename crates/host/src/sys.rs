@@ -53,7 +53,9 @@ of_numbers_and_strings! {
     pub fn epoll_remove(ep: i32, fd: i32) = epoll_ctl(ep, libc::EPOLL_CTL_DEL, fd, 0);
     pub(crate) fn membarrier(command: i32) = membarrier(command, 0, 0);
     pub fn lseek(fd: i32, offset: i64, whence: i32) -> i64 = lseek(fd, offset, whence);
-    fn open_below(dir: i32, path: &CStr, flags: i32) -> i32 = openat(dir, path.as_ptr(), flags, 0);
+    /// openat(2) below the folder `dir`, to read, close-on-exec.
+    pub fn open_at(dir: i32, path: &CStr, flags: i32) -> i32
+        = openat(dir, path.as_ptr(), flags | libc::O_RDONLY | libc::O_CLOEXEC, 0);
     /// access(2), by the real user.
     pub fn access(path: &CStr, mode: i32) = faccessat(libc::AT_FDCWD, path.as_ptr(), mode);
     fn attribute_length(fd: i32, name: &CStr) -> usize = fgetxattr(fd, name.as_ptr(), 0, 0);
@@ -163,6 +165,12 @@ pub fn epoll_set(ep: i32, op: i32, fd: i32, mut event: libc::epoll_event) -> Res
     unsafe { epoll_ctl(ep, op, fd, &mut event) }
 }
 
+/// An event of epoll_ctl(2) and epoll_wait(2).
+#[inline]
+pub const fn event(events: u32, data: u64) -> libc::epoll_event {
+    libc::epoll_event { events, u64: data }
+}
+
 /// Looks without waiting.
 pub fn epoll_poll(ep: i32, events: &mut [libc::epoll_event]) -> Result<usize> {
     // SAFETY: the slice is writable.
@@ -221,51 +229,28 @@ pub fn connect(fd: i32, to: &impl SocketAddress) -> Result<()> {
 /// A socket option as a plain value.
 pub fn sockopt<T: Copy + Default>(fd: i32, level: i32, name: i32) -> Result<T> {
     let mut value = T::default();
-    let mut len = size_of::<T>() as u32;
-    // SAFETY: value and len are writable, len is the size of value.
-    unsafe {
-        call!(
-            getsockopt,
-            fd,
-            level,
-            name,
-            &mut value as *mut T,
-            &mut len as *mut u32
-        )
-    }?;
+    // SAFETY: value is writable for its size.
+    unsafe { sockopt_into(fd, level, name, (&raw mut value).cast(), size_of::<T>()) }?;
     Ok(value)
 }
 
 /// As getsockopt(2) into bytes; returns how many the kernel filled.
 pub fn sockopt_bytes(fd: i32, level: i32, name: i32, buf: &mut [u8]) -> Result<usize> {
-    let mut len = buf.len() as u32;
-    // SAFETY: buf is writable for len bytes.
-    unsafe {
-        call!(
-            getsockopt,
-            fd,
-            level,
-            name,
-            buf.as_mut_ptr(),
-            &mut len as *mut u32
-        )
-    }?;
-    Ok(len as usize)
+    // SAFETY: buf is writable for as many bytes.
+    unsafe { sockopt_into(fd, level, name, buf.as_mut_ptr(), buf.len()) }
+}
+
+/// # Safety
+/// `to` is writable for `room` bytes.
+unsafe fn sockopt_into(fd: i32, level: i32, name: i32, to: *mut u8, room: usize) -> Result<usize> {
+    let mut len = room as u32;
+    call!(getsockopt, fd, level, name, to, &raw mut len).map(|_| len as usize)
 }
 
 pub fn set_sockopt<T>(fd: i32, level: i32, name: i32, value: &T) -> Result<()> {
+    let at = &raw const *value;
     // SAFETY: value is readable for its size.
-    unsafe {
-        call!(
-            setsockopt,
-            fd,
-            level,
-            name,
-            value as *const T,
-            size_of::<T>()
-        )
-    }
-    .map(drop)
+    unsafe { call!(setsockopt, fd, level, name, at, size_of::<T>()) }.map(drop)
 }
 
 pub fn ioctl_int(fd: i32, request: u64) -> Result<i32> {
@@ -306,16 +291,9 @@ pub fn users_and_groups() -> [u32; 4] {
 /// Are the effective, the real and the saved user the same?
 pub fn has_one_user() -> bool {
     let mut ids = [0u32; 3];
-    let [real, effective, saved] = &mut ids;
+    let [real, effective, saved] = ids.each_mut().map(|id| &raw mut *id);
     // SAFETY: three writable words.
-    let told = unsafe {
-        call!(
-            getresuid,
-            real as *mut u32,
-            effective as *mut u32,
-            saved as *mut u32
-        )
-    };
+    let told = unsafe { call!(getresuid, real, effective, saved) };
     told.is_ok() && ids[0] == ids[1] && ids[1] == ids[2]
 }
 
@@ -361,16 +339,9 @@ pub fn await_child(child: i32, options: i32) -> Result<i32> {
 /// Changes which signals the calling thread has blocked, as rt_sigprocmask(2); those of before.
 pub fn mask_signals(how: i32, signals: u64) -> u64 {
     let mut before = 0u64;
+    let (at, old) = (&raw const signals, &raw mut before);
     // SAFETY: sets of the kernel's size, to be read and to be written.
-    let _ = unsafe {
-        call!(
-            rt_sigprocmask,
-            how,
-            &signals as *const u64,
-            &mut before as *mut u64,
-            size_of::<u64>()
-        )
-    };
+    let _ = unsafe { call!(rt_sigprocmask, how, at, old, size_of::<u64>()) };
     before
 }
 
@@ -421,12 +392,6 @@ pub fn open_to_append(path: &CStr, mode: u32) -> Result<i32> {
 /// Has the file this extended attribute?
 pub fn has_attribute(fd: i32, name: &CStr) -> bool {
     attribute_length(fd, name).is_ok_and(|n| n > 0)
-}
-
-/// openat(2), close-on-exec, read-only.
-pub fn open_at(dir: i32, path: &CStr, flags: i32) -> Result<i32> {
-    let flags = flags | libc::O_RDONLY | libc::O_CLOEXEC;
-    open_below(dir, path, flags)
 }
 
 /// Where a symbolic link leads, and the length of that, or as much as there is room for.
@@ -584,7 +549,11 @@ pub struct Cursor<'a> {
     pub len: usize,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    pub fn new(buf: &'a mut [u8]) -> Cursor<'a> {
+        Cursor { buf, len: 0 }
+    }
+
     /// Adds all of `bytes`; false, with nothing added, if they do not fit.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         let Some(room) = self.buf[self.len..].get_mut(..bytes.len()) else {
@@ -605,6 +574,30 @@ impl core::fmt::Write for Cursor<'_> {
             Ok(())
         } else {
             Err(core::fmt::Error)
+        }
+    }
+}
+
+/// Hands on the lines of a file, each without its end and cut where there is no more room for it, until `each` has what it wants.
+/// Allocates nothing, and needs little stack.
+pub fn each_line<const ROOM: usize>(file: i32, mut each: impl FnMut(&str) -> bool) {
+    let (mut buf, mut line, mut len) = ([0u8; 512], [0u8; ROOM], 0);
+    loop {
+        let n = match read_bytes(file, &mut buf) {
+            Ok(n @ 1..) => n,
+            Err(libc::EINTR) => continue,
+            _ => return,
+        };
+        for &byte in &buf[..n] {
+            if byte == b'\n' {
+                let text = line[..core::mem::take(&mut len)].utf8_chunks().next();
+                if each(text.map_or("", |text| text.valid())) {
+                    return;
+                }
+            } else if len < ROOM {
+                line[len] = byte;
+                len += 1;
+            }
         }
     }
 }

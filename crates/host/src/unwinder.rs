@@ -40,9 +40,7 @@ fn first() -> Unwinder {
     if signal::in_handler() || process::is_confined() || process::is_borrowed() {
         return Unwinder::NotNow;
     }
-    let errno = next::errno();
-    let there = LOAD.get().is_none_or(|load| load());
-    next::set_errno(errno);
+    let there = next::keep_errno(|| LOAD.get().is_none_or(|load| load()));
     let known = match there {
         true => Unwinder::Loaded,
         false => Unwinder::Missing,

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use headwater_channel::bell;
 use headwater_channel::waiter::{self, Alone};
 
-use crate::hook::{Function, Hook};
+use crate::hook::Hook;
 use crate::lifecycle::{self, Part};
 use crate::log::{self, Level};
 use crate::next::seldom;
@@ -56,14 +56,6 @@ impl Client {
 
 /// Does what there is to do, and says how the client then rests.
 pub type Turn = fn(&mut Rest);
-
-// SAFETY: a pointer to a function.
-unsafe impl Function for Turn {
-    #[inline(always)]
-    fn address(self) -> *mut () {
-        self as *mut ()
-    }
-}
 
 /// What a call that waits does where there is no thread; it does not wait either. Gives for how long, in nanoseconds, there is nothing to do.
 pub type Work = fn() -> u64;

@@ -10,28 +10,29 @@ use crate::given::{Opaque, Place, Text};
 use crate::{real, stdio};
 
 macro_rules! makers {
-    (of numbers $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        #[unsafe(no_mangle)]
-        pub extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
-            if is_missing(&real::nexts::$name) {
-                return -1;
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
+        /// The C library's own.
+        pub mod own {
+            use super::*;
+
+            headwater_host::next_fns! {
+                $(fn $name($($argument: $kind),*) -> c_int;)*
             }
-            // SAFETY: it is there, and takes no pointer.
-            fresh(unsafe { real::$name($($argument),*) })
         }
-    )*};
-    (with pointers $($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        /// # Safety
-        #[doc = concat!("As ", stringify!($name), " of the C library asks of its caller.")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
-            if is_missing(&real::nexts::$name) {
-                return -1;
+
+        $(
+            /// # Safety
+            #[doc = concat!("As ", stringify!($name), " of the C library asks of its caller.")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
+                if is_missing(&own::nexts::$name) {
+                    return -1;
+                }
+                // SAFETY: it is there, and the arguments are the program's.
+                fresh(unsafe { own::$name($($argument),*) })
             }
-            // SAFETY: it is there, and the arguments are the program's.
-            fresh(unsafe { real::$name($($argument),*) })
-        }
-    )*};
+        )*
+    };
 }
 
 /// A C library that is older than the function: who looks for it by dlsym(3) finds ours.
@@ -44,7 +45,6 @@ fn is_missing(function: &next::Next) -> bool {
 }
 
 makers! {
-    of numbers
     eventfd(count: c_uint, flags: c_int);
     timerfd_create(clock: c_int, flags: c_int);
     inotify_init();
@@ -54,10 +54,6 @@ makers! {
     getpt();
     pidfd_open(pid: pid_t, flags: c_uint);
     fsmount(fd: c_int, flags: c_uint, attributes: c_uint);
-}
-
-makers! {
-    with pointers
     creat(path: *const c_char, mode: mode_t);
     creat64(path: *const c_char, mode: mode_t);
     memfd_create(name: *const c_char, flags: c_uint);

@@ -151,10 +151,7 @@ fn below(dir: c_int, path: &CStr, envp: Texts) -> Image {
         return image_of(path, envp);
     }
     let mut room = [0u8; 512];
-    let mut text = sys::Cursor {
-        buf: &mut room[..511],
-        len: 0,
-    };
+    let mut text = sys::Cursor::new(&mut room[..511]);
     let fits = core::fmt::write(&mut text, format_args!("/proc/self/fd/{dir}")).is_ok()
         && (path.is_empty() || text.push(b"/") && text.push(path.to_bytes()));
     match CStr::from_bytes_until_nul(&room) {

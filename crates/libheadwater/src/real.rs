@@ -33,26 +33,7 @@ of_numbers! {
 
 headwater_host::next_fns! {
     fn __recvfrom_chk(fd: c_int, buf: *mut c_void, n: size_t, size: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int;
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int;
-    fn mkstemps(path: *mut c_char, tail: c_int) -> c_int;
-    fn mkstemps64(path: *mut c_char, tail: c_int) -> c_int;
-    fn mkostemps(path: *mut c_char, tail: c_int, flags: c_int) -> c_int;
-    fn mkostemps64(path: *mut c_char, tail: c_int, flags: c_int) -> c_int;
-    fn inotify_init() -> c_int;
-    fn fanotify_init(flags: libc::c_uint, of_events: libc::c_uint) -> c_int;
-    fn shm_open(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int;
-    fn mq_open(name: *const c_char, flags: c_int, mode: libc::mode_t, attributes: *const c_void) -> c_int;
-    fn __mq_open_2(name: *const c_char, flags: c_int) -> c_int;
-    fn posix_openpt(flags: c_int) -> c_int;
-    fn getpt() -> c_int;
-    fn pidfd_open(pid: pid_t, flags: libc::c_uint) -> c_int;
     fn pidfd_getfd(of: c_int, fd: c_int, flags: libc::c_uint) -> c_int;
-    fn open_by_handle_at(mount: c_int, handle: *mut c_void, flags: c_int) -> c_int;
-    fn open_tree(dir: c_int, path: *const c_char, flags: libc::c_uint) -> c_int;
-    fn fsopen(name: *const c_char, flags: libc::c_uint) -> c_int;
-    fn fsmount(fd: c_int, flags: libc::c_uint, attributes: libc::c_uint) -> c_int;
-    fn fspick(dir: c_int, path: *const c_char, flags: libc::c_uint) -> c_int;
     fn freopen(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
     fn freopen64(path: *const c_char, mode: *const c_char, file: *mut c_void) -> *mut c_void;
     fn fread(to: *mut c_void, size: size_t, n: size_t, file: *mut c_void) -> size_t;
@@ -70,15 +51,6 @@ headwater_host::next_fns! {
     fn __isoc23_vfwscanf(file: *mut c_void, format: *const wchar_t, args: *mut c_void) -> c_int;
     fn opendir(path: *const c_char) -> *mut c_void;
     fn dirfd(folder: *mut c_void) -> c_int;
-    fn creat(path: *const c_char, mode: libc::mode_t) -> c_int;
-    fn creat64(path: *const c_char, mode: libc::mode_t) -> c_int;
-    fn memfd_create(name: *const c_char, flags: libc::c_uint) -> c_int;
-    fn mkstemp(path: *mut c_char) -> c_int;
-    fn mkstemp64(path: *mut c_char) -> c_int;
-    fn eventfd(count: libc::c_uint, flags: c_int) -> c_int;
-    fn timerfd_create(clock: c_int, flags: c_int) -> c_int;
-    fn signalfd(fd: c_int, mask: *const sigset_t, flags: c_int) -> c_int;
-    fn inotify_init1(flags: c_int) -> c_int;
     fn __poll_chk(fds: *mut pollfd, n: nfds_t, timeout: c_int, size: size_t) -> c_int;
     fn __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, size: size_t) -> c_int;
     fn epoll_pwait(ep: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;

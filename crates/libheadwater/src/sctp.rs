@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headwater_host::config::{self, Sctp};
 use headwater_host::sync::Ordering;
-use headwater_host::table::{self, Handle, Kind};
+use headwater_host::table::{self, Handle};
 use headwater_host::{next, sys};
 use headwater_sctp_sockets::face::{self, Number, Open};
 use headwater_sctp_sockets::{Receiving, Sending, Socket, control};
@@ -607,9 +607,4 @@ pub unsafe fn refuses_passing(msg: *const msghdr) -> bool {
         next::set_errno(face::refuse_passing());
     }
     refused
-}
-
-/// Is it a socket whose reading and writing the C library can't do by itself?
-pub fn is_one(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| h.kind() == Kind::Sctp)
 }

@@ -4,6 +4,7 @@
 use headwater_host::reclaim::enter;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, env, epoll, sys};
+use headwater_sockets::buffers::length;
 use headwater_streams::attach;
 use headwater_streams::drivers::log as logging;
 use headwater_streams::head::opening::{self, By};
@@ -101,13 +102,10 @@ unsafe fn vector<'a>(iov: *const iovec, n: c_int) -> sys::Result<&'a [iovec]> {
     }
     // SAFETY: as many of the program's, by the caller's word.
     let vector = unsafe { core::slice::from_raw_parts(iov, n as usize) };
-    let total = vector
-        .iter()
-        .try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
-    match total {
-        Some(total) if total <= isize::MAX as usize => Ok(vector),
-        _ => Err(libc::EINVAL),
+    if length(vector) > isize::MAX as usize {
+        return Err(libc::EINVAL);
     }
+    Ok(vector)
 }
 
 unsafe fn slice<'a>(buf: *const c_void, n: usize) -> &'a [u8] {
@@ -226,7 +224,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         if request as u32 == control::I_SENDFD {
             // A carried connection goes back to the kernel before somebody else has it.
             headwater_sockets::life::passing_on(arg as c_int);
-            if crate::sctp::is_one(arg as c_int) {
+            if crate::sctp::at(arg as c_int).is_some() {
                 return refuse(headwater_sctp_sockets::face::refuse_passing());
             }
         }

@@ -10,27 +10,15 @@
 
 #pragma GCC visibility push(hidden)
 
-enum name {
-	BACKTRACE, DELETE, ENCLOSING, CFA, DATA_BASE, IP, IP_INFO, SPECIFIC, REGION, TEXT_BASE, RAISE, RESUME, SET_REGISTER, SET_IP, NAMES
-};
+/* Its functions, by what stands behind _Unwind_ in their names. */
+#define ALL(EACH) \
+	EACH(Backtrace) EACH(DeleteException) EACH(FindEnclosingFunction) EACH(GetCFA) EACH(GetDataRelBase) EACH(GetIP) EACH(GetIPInfo) \
+	EACH(GetLanguageSpecificData) EACH(GetRegionStart) EACH(GetTextRelBase) EACH(RaiseException) EACH(Resume) EACH(SetGR) EACH(SetIP)
+#define PLACE(name) name,
+#define TEXT(name) "_Unwind_" #name,
 
-static const char names[NAMES][32] = {
-	[BACKTRACE] = "_Unwind_Backtrace",
-	[DELETE] = "_Unwind_DeleteException",
-	[ENCLOSING] = "_Unwind_FindEnclosingFunction",
-	[CFA] = "_Unwind_GetCFA",
-	[DATA_BASE] = "_Unwind_GetDataRelBase",
-	[IP] = "_Unwind_GetIP",
-	[IP_INFO] = "_Unwind_GetIPInfo",
-	[SPECIFIC] = "_Unwind_GetLanguageSpecificData",
-	[REGION] = "_Unwind_GetRegionStart",
-	[TEXT_BASE] = "_Unwind_GetTextRelBase",
-	[RAISE] = "_Unwind_RaiseException",
-	[RESUME] = "_Unwind_Resume",
-	[SET_REGISTER] = "_Unwind_SetGR",
-	[SET_IP] = "_Unwind_SetIP",
-};
-
+enum name { ALL(PLACE) NAMES };
+static const char names[NAMES][32] = { ALL(TEXT) };
 static void *found[NAMES];
 
 /* What exit hooks of this object are known by; usually from the C compiler's files. */
@@ -65,46 +53,34 @@ static void *find(enum name name)
 	return found[name];
 }
 
-#define CALL(name, type, ...) ((__typeof__(&type))find(name))(__VA_ARGS__)
+#define CALL(name, ...) ((__typeof__(&_Unwind_##name))find(name))(__VA_ARGS__)
 /* A function that is the one of libgcc_s. */
-#define PASS(returns, function, name, parameters, ...) \
-	returns function parameters                    \
-	{                                              \
-		return CALL(name, function, __VA_ARGS__); \
+#define PASS(returns, name, parameters, ...)    \
+	returns _Unwind_##name parameters       \
+	{                                       \
+		return CALL(name, __VA_ARGS__); \
 	}
 
 typedef struct _Unwind_Context *context;
 typedef struct _Unwind_Exception *exception;
 
-PASS(_Unwind_Reason_Code, _Unwind_Backtrace, BACKTRACE, (_Unwind_Trace_Fn f, void *argument), f, argument)
-PASS(void *, _Unwind_FindEnclosingFunction, ENCLOSING, (void *pc), pc)
-PASS(_Unwind_Word, _Unwind_GetCFA, CFA, (context c), c)
-PASS(_Unwind_Ptr, _Unwind_GetDataRelBase, DATA_BASE, (context c), c)
-PASS(_Unwind_Ptr, _Unwind_GetIP, IP, (context c), c)
-PASS(_Unwind_Ptr, _Unwind_GetIPInfo, IP_INFO, (context c, int *before), c, before)
-PASS(void *, _Unwind_GetLanguageSpecificData, SPECIFIC, (context c), c)
-PASS(_Unwind_Ptr, _Unwind_GetRegionStart, REGION, (context c), c)
-PASS(_Unwind_Ptr, _Unwind_GetTextRelBase, TEXT_BASE, (context c), c)
+PASS(_Unwind_Reason_Code, Backtrace, (_Unwind_Trace_Fn f, void *argument), f, argument)
+PASS(void *, FindEnclosingFunction, (void *pc), pc)
+PASS(_Unwind_Word, GetCFA, (context c), c)
+PASS(_Unwind_Ptr, GetDataRelBase, (context c), c)
+PASS(_Unwind_Ptr, GetIP, (context c), c)
+PASS(_Unwind_Ptr, GetIPInfo, (context c, int *before), c, before)
+PASS(void *, GetLanguageSpecificData, (context c), c)
+PASS(_Unwind_Ptr, GetRegionStart, (context c), c)
+PASS(_Unwind_Ptr, GetTextRelBase, (context c), c)
 /* The frame of this function, and of the next, is one more that is unwound, and has nothing to clean up. */
-PASS(_Unwind_Reason_Code, _Unwind_RaiseException, RAISE, (exception e), e)
+PASS(_Unwind_Reason_Code, RaiseException, (exception e), e)
+PASS(void, DeleteException, (exception e), e)
+PASS(void, SetGR, (context c, int n, _Unwind_Word value), c, n, value)
+PASS(void, SetIP, (context c, _Unwind_Ptr ip), c, ip)
 
 void _Unwind_Resume(exception e)
 {
-	CALL(RESUME, _Unwind_Resume, e);
+	CALL(Resume, e);
 	abort();
-}
-
-void _Unwind_DeleteException(exception e)
-{
-	CALL(DELETE, _Unwind_DeleteException, e);
-}
-
-void _Unwind_SetGR(context c, int n, _Unwind_Word value)
-{
-	CALL(SET_REGISTER, _Unwind_SetGR, c, n, value);
-}
-
-void _Unwind_SetIP(context c, _Unwind_Ptr ip)
-{
-	CALL(SET_IP, _Unwind_SetIP, c, ip);
 }

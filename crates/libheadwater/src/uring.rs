@@ -309,36 +309,16 @@ struct Mapping {
     inode: u64,
 }
 
-/// What /proc says of the process's mappings of rings. Allocates nothing, and needs little stack: a handler may be the first to submit.
+/// What /proc says of the process's mappings of rings, with little stack: a handler may be the first to submit.
 fn each_mapping(mut each: impl FnMut(Mapping)) {
-    /// Longer lines name other files.
-    const LINE: usize = 160;
     let Ok(file) = sys::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0) else {
         return;
     };
-    let (mut buf, mut line, mut len) = ([0u8; 512], [0u8; LINE], 0);
-    loop {
-        let n = match sys::read_bytes(file, &mut buf) {
-            Ok(0) => break,
-            Ok(n) => n,
-            Err(libc::EINTR) => continue,
-            Err(_) => break,
-        };
-        for &byte in &buf[..n] {
-            if byte == b'\n' {
-                let text = core::str::from_utf8(&line[..len.min(LINE)]).ok();
-                if let Some(mapping) = text.and_then(mapping) {
-                    each(mapping);
-                }
-                len = 0;
-            } else {
-                if let Some(to) = line.get_mut(len) {
-                    *to = byte;
-                }
-                len += 1;
-            }
-        }
-    }
+    // Longer lines name other files.
+    sys::each_line::<160>(file, |line| {
+        mapping(line).into_iter().for_each(&mut each);
+        false
+    });
     let _ = sys::close(file);
 }
 

@@ -19,23 +19,20 @@ __attribute__((section(".text.life"))) int hw_is_single_threaded(void)
 	return &__libc_single_threaded && __libc_single_threaded;
 }
 
-#define WITH_ARGUMENTS(format, call)   \
-	va_list args;                  \
-	va_start(args, format);        \
-	int n = call;                  \
-	va_end(args);                  \
-	return n
+/* A function with these parameters, the last of which is `format`, and more: a list of which goes to `call`. */
+#define WITH_LIST(name, call, ...)            \
+	int name(__VA_ARGS__, ...)            \
+	{                                     \
+		va_list args;                 \
+		va_start(args, format);       \
+		int n = call;                 \
+		va_end(args);                 \
+		return n;                     \
+	}
+#define UNUSED __attribute__((unused))
 
-int hw_dprintf(int fd, const char *format, ...)
-{
-	WITH_ARGUMENTS(format, vdprintf(fd, format, args));
-}
-
-int hw_dprintf_chk(int fd, int flag, const char *format, ...)
-{
-	(void)flag;
-	WITH_ARGUMENTS(format, vdprintf(fd, format, args));
-}
+WITH_LIST(hw_dprintf, vdprintf(fd, format, args), int fd, const char *format)
+WITH_LIST(hw_dprintf_chk, vdprintf(fd, format, args), int fd, UNUSED int flag, const char *format)
 
 /* Collects `first` and the arguments up to a null pointer into `argv`. */
 #define COLLECT(first, args, argv)                                     \
@@ -109,55 +106,16 @@ extern int __isoc99_vwscanf(const wchar_t *, va_list);
 extern int __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
 extern int __isoc23_vwscanf(const wchar_t *, va_list);
 
-int hw_fwprintf(FILE *file, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, vfwprintf(file, format, args));
-}
-
-int hw_fwprintf_chk(FILE *file, int flag, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __vfwprintf_chk(file, flag, format, args));
-}
-
-int hw_wprintf(const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, vwprintf(format, args));
-}
-
-int hw_wprintf_chk(int flag, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __vwprintf_chk(flag, format, args));
-}
-
-int hw_fwscanf(FILE *file, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, hw_vfwscanf(file, format, args));
-}
-
-int hw_wscanf(const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, hw_vwscanf(format, args));
-}
-
-int hw_isoc99_fwscanf(FILE *file, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __isoc99_vfwscanf(file, format, args));
-}
-
-int hw_isoc99_wscanf(const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __isoc99_vwscanf(format, args));
-}
-
-int hw_isoc23_fwscanf(FILE *file, const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __isoc23_vfwscanf(file, format, args));
-}
-
-int hw_isoc23_wscanf(const wchar_t *format, ...)
-{
-	WITH_ARGUMENTS(format, __isoc23_vwscanf(format, args));
-}
+WITH_LIST(hw_fwprintf, vfwprintf(file, format, args), FILE *file, const wchar_t *format)
+WITH_LIST(hw_fwprintf_chk, __vfwprintf_chk(file, flag, format, args), FILE *file, int flag, const wchar_t *format)
+WITH_LIST(hw_wprintf, vwprintf(format, args), const wchar_t *format)
+WITH_LIST(hw_wprintf_chk, __vwprintf_chk(flag, format, args), int flag, const wchar_t *format)
+WITH_LIST(hw_fwscanf, hw_vfwscanf(file, format, args), FILE *file, const wchar_t *format)
+WITH_LIST(hw_wscanf, hw_vwscanf(format, args), const wchar_t *format)
+WITH_LIST(hw_isoc99_fwscanf, __isoc99_vfwscanf(file, format, args), FILE *file, const wchar_t *format)
+WITH_LIST(hw_isoc99_wscanf, __isoc99_vwscanf(format, args), const wchar_t *format)
+WITH_LIST(hw_isoc23_fwscanf, __isoc23_vfwscanf(file, format, args), FILE *file, const wchar_t *format)
+WITH_LIST(hw_isoc23_wscanf, __isoc23_vwscanf(format, args), const wchar_t *format)
 
 void hw_pointers(void **to, size_t n, va_list args)
 {

@@ -5,22 +5,6 @@ use core::ffi::{c_char, c_int, c_void};
 use crate::given::Text;
 
 unsafe extern "C" {
-    fn hw_dprintf();
-    fn hw_dprintf_chk();
-    fn hw_execl();
-    fn hw_execlp();
-    fn hw_execle();
-    fn hw_strlog();
-    fn hw_fwprintf();
-    fn hw_fwprintf_chk();
-    fn hw_wprintf();
-    fn hw_wprintf_chk();
-    fn hw_fwscanf();
-    fn hw_wscanf();
-    fn hw_isoc99_fwscanf();
-    fn hw_isoc99_wscanf();
-    fn hw_isoc23_fwscanf();
-    fn hw_isoc23_wscanf();
     fn hw_pointers(to: *mut *mut c_void, n: usize, args: *mut c_void);
     fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, Text) -> c_int);
     fn hw_is_single_threaded() -> c_int;
@@ -53,7 +37,17 @@ macro_rules! jumps {
 }
 pub(crate) use {jump, jumps};
 
-jumps! {
+/// The same, where those are variadic.c's.
+macro_rules! jumps_to_c {
+    ($($name:ident = $to:ident,)*) => {
+        unsafe extern "C" {
+            $(fn $to();)*
+        }
+        jumps! { $($name = $to,)* }
+    };
+}
+
+jumps_to_c! {
     dprintf = hw_dprintf,
     __dprintf_chk = hw_dprintf_chk,
     execl = hw_execl,

@@ -81,7 +81,7 @@ pub fn sending(c: &Conn, v: &View<'_>) -> bool {
     };
     let d = v.out();
     let _section = v.lock_out();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     if w.by_ring() || w.has(CLOSING) || w.generation() != v.generation {
         return false;
     }
@@ -155,7 +155,7 @@ fn receiving(c: &Conn, v: &View<'_>) -> bool {
     };
     let d = v.inn();
     let _section = v.lock_in(|| switch::recover_reader(c, v));
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     if !w.has(PIN) {
         return true;
     }

@@ -17,7 +17,9 @@ use crate::segment::{Mapped, View};
 use rest::Rest;
 
 pub use closing::{Closed, Shadow};
-pub use entries::{ADOPTING, adopt, all, get, handle, is_at, no_room, other_end, take_over};
+pub use entries::{
+    ADOPTING, adopt, all, carried, get, handle, is_at, no_room, other_end, take_over,
+};
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

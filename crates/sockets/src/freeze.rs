@@ -21,8 +21,7 @@ pub fn is_for_good(v: &View<'_>) -> bool {
 
 /// Has this end left the rings in both directions?
 fn is_frozen(v: &View<'_>) -> bool {
-    Tx(v.out().send.tx.load(Ordering::Acquire)).has(TCPONLY)
-        && Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
+    v.out().tx().has(TCPONLY) && v.inn().tx().has(PIN)
 }
 
 /// Takes a connection off the rings for good, as far as this end can: before its descriptor is passed on, for example. `childs`: the

@@ -9,6 +9,7 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 
+use headwater_channel::identity::Process;
 use headwater_channel::lock::Lock;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::{process, reclaim, sys};
@@ -269,17 +270,17 @@ const DEPTH: u32 = 64;
 /// Can a process not have what came when the machine was `born` ticks old? It would descend from one that had it: from this
 /// one, from one above, to whom orphans go, or from one that is younger and does so in turn.
 fn is_no_heir(proc: &Folder, pid: i32, born: u64) -> Told {
-    let mut p = match Process::read(proc, pid) {
+    let mut p = match stat(proc, pid) {
         Err(libc::ENOENT | libc::ESRCH) => return Some(()),
         read => read.ok()?,
     };
-    if p.has_no_files || p.began < born {
+    if has_no_files(&p) || p.start < born {
         return Some(());
     }
     for _ in 0..DEPTH {
         let parent = p.parent;
-        p = Process::read(proc, parent).ok()?;
-        if p.began < born {
+        p = stat(proc, parent).ok()?;
+        if p.start < born {
             return (!is_above(proc, parent)?).then_some(());
         }
     }
@@ -293,7 +294,7 @@ fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
         if above == pid {
             return Some(true);
         }
-        above = match Process::read(proc, above).ok()?.parent {
+        above = match stat(proc, above).ok()?.parent {
             0 => return Some(false),
             parent => parent,
         };
@@ -301,57 +302,20 @@ fn is_above(proc: &Folder, pid: i32) -> Option<bool> {
     None
 }
 
-/// What /proc/PID/stat says of a process.
-#[derive(PartialEq, Eq, Debug)]
-struct Process {
-    has_no_files: bool,
-    /// 0: none, or none that is seen here.
-    parent: i32,
-    began: u64,
+fn has_no_files(p: &Process) -> bool {
+    p.zombie || p.flags & KERNEL_THREAD != 0
 }
 
-impl Process {
-    // Apart: signal handlers may have little stack.
-    #[inline(never)]
-    fn read(proc: &Folder, pid: i32) -> Result<Process, i32> {
-        let mut text = [0u8; 512];
-        let n = proc.read(pid, "/stat", &mut text)?;
-        Process::parse(&text[..n]).ok_or(libc::EINVAL)
-    }
-
-    fn parse(text: &[u8]) -> Option<Process> {
-        // The name before it may hold anything.
-        let after_name = text.iter().rposition(|&b| b == b')')? + 1;
-        let mut fields = text[after_name..]
-            .split(|b| b.is_ascii_whitespace())
-            .filter(|field| !field.is_empty());
-        let state = fields.next()?;
-        let mut number = |skip: usize| -> Option<u64> {
-            core::str::from_utf8(fields.nth(skip)?).ok()?.parse().ok()
-        };
-        // The 4th, the 9th and the 22nd of all.
-        let (parent, flags, began) = (number(0)?, number(4)?, number(12)?);
-        Some(Process {
-            has_no_files: matches!(state, b"Z" | b"X") || flags & KERNEL_THREAD != 0,
-            parent: parent as i32,
-            began,
-        })
-    }
-}
-
-/// Parent and beginning, out of the text of /proc/PID/stat.
-#[doc(hidden)]
-pub fn of_stat(text: &[u8]) -> Option<(i32, u64)> {
-    Process::parse(text).map(|p| (p.parent, p.began))
+// Apart: signal handlers may have little stack.
+#[inline(never)]
+fn stat(proc: &Folder, pid: i32) -> Result<Process, i32> {
+    let mut text = [0u8; 512];
+    let n = proc.read(pid, "/stat", &mut text)?;
+    Process::parse(&text[..n]).ok_or(libc::EINVAL)
 }
 
 fn name<'a>(room: &'a mut [u8; 32], number: i32, rest: &str) -> Option<&'a CStr> {
-    let mut text = sys::Cursor {
-        buf: &mut room[..31],
-        len: 0,
-    };
-    core::fmt::write(&mut text, format_args!("{number}{rest}")).ok()?;
-    CStr::from_bytes_until_nul(room).ok()
+    sys::c_text(room, format_args!("{number}{rest}"))
 }
 
 #[cfg(test)]
@@ -361,24 +325,21 @@ mod tests {
     #[test]
     fn what_the_kernel_says_of_a_process_is_understood() {
         let said = b"7 (a ) b (c) S 1 7 7 0 -1 4194560 160 0 0 0 0 0 0 0 20 0 1 0 8123 2 0";
-        let lives = Process {
-            has_no_files: false,
-            parent: 1,
-            began: 8123,
-        };
-        assert_eq!(Process::parse(said), Some(lives));
+        let lives = Process::parse(said).unwrap();
+        assert!(!has_no_files(&lives));
+        assert_eq!((lives.parent, lives.threads, lives.start), (1, 1, 8123));
         let text = String::from_utf8_lossy(said).replace(") S", ") Z");
-        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| has_no_files(&p)));
         let text = String::from_utf8_lossy(said).replace("4194560", "2129984");
-        assert!(Process::parse(text.as_bytes()).is_some_and(|p| p.has_no_files));
-        assert_eq!(Process::parse(b"7 (a) S 1"), None);
+        assert!(Process::parse(text.as_bytes()).is_some_and(|p| has_no_files(&p)));
+        assert!(Process::parse(b"7 (a) S 1").is_none());
     }
 
     #[test]
     fn this_process_began_before_now() {
         let text = std::fs::read("/proc/self/stat").unwrap();
         let p = Process::parse(&text).unwrap();
-        assert!(!p.has_no_files && p.began > 0 && p.began <= sys::boot_ticks());
+        assert!(!has_no_files(&p) && p.start > 0 && p.start <= sys::boot_ticks());
         assert_eq!(p.parent, sys::getppid());
     }
 
@@ -388,7 +349,7 @@ mod tests {
         let me = sys::getpid();
         assert_eq!(is_above(&proc, me), Some(true));
         assert_eq!(is_above(&proc, sys::getppid()), Some(true));
-        let began = Process::read(&proc, me).unwrap().began;
+        let began = stat(&proc, me).unwrap().start;
         // What came after this process and before its children.
         let mut child = std::process::Command::new("sleep")
             .arg("100")
@@ -396,7 +357,7 @@ mod tests {
             .unwrap();
         let pid = child.id() as i32;
         assert_eq!(is_above(&proc, pid), Some(false));
-        let theirs = Process::read(&proc, pid).unwrap().began;
+        let theirs = stat(&proc, pid).unwrap().start;
         assert_eq!(is_no_heir(&proc, pid, theirs + 1), Some(()));
         if began < theirs {
             assert_eq!(is_no_heir(&proc, pid, theirs), None);

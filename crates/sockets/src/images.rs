@@ -68,12 +68,7 @@ pub fn presence() -> Option<i32> {
         return None;
     }
     let mut room = [0u8; 32];
-    let mut path = sys::Cursor {
-        buf: &mut room[..31],
-        len: 0,
-    };
-    core::fmt::write(&mut path, format_args!("/proc/self/fd/{reading}")).ok()?;
-    let path = core::ffi::CStr::from_bytes_until_nul(&room).ok()?;
+    let path = sys::c_text(&mut room, format_args!("/proc/self/fd/{reading}"))?;
     let fd = sys::open(path, libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC, 0).ok()?;
     let moved = sys::fcntl(fd, libc::F_DUPFD, reading as usize);
     let _ = sys::close(fd);

@@ -312,10 +312,7 @@ fn leave_others() {
 
 /// The first use of an inherited descriptor; returns what it is now. `None`: foreign.
 pub fn adopt(fd: i32, h: Handle) -> Option<Handle> {
-    let errno = headwater_host::next::errno();
-    let adopted = adopt_locked(fd, h);
-    headwater_host::next::set_errno(errno);
-    adopted
+    headwater_host::next::keep_errno(|| adopt_locked(fd, h))
 }
 
 fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
@@ -385,13 +382,7 @@ fn break_off(numbers: impl Iterator<Item = i32>) {
         let _ = sys::close(other);
     }
     for fd in numbers {
-        let flags = sys::fcntl(fd, libc::F_GETFD, 0).unwrap_or(0);
-        let keeps = if flags & libc::FD_CLOEXEC == 0 {
-            0
-        } else {
-            libc::O_CLOEXEC
-        };
-        if pair.is_ok_and(|[_, end]| sys::dup3(end, fd, keeps).is_ok()) {
+        if pair.is_ok_and(|[_, end]| sys::dup_over(end, fd).is_ok()) {
             continue;
         }
         let nobody: libc::sockaddr = sys::zeroed();

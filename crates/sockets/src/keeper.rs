@@ -132,40 +132,7 @@ pub fn become_nobody<const N: usize>(c: &Conn, v: &View<'_>, needed: [i32; N]) -
     c.fd.store(numbers[0], Ordering::Relaxed);
     c.forget_calls();
     process::identify();
-    // SAFETY: plain numbers and C strings; the actions and the set are zeroes.
-    unsafe {
-        let _ = syscall!(Sysno::setsid);
-        let _ = syscall!(Sysno::chdir, c"/".as_ptr());
-        let _ = syscall!(Sysno::prctl, libc::PR_SET_NAME, c"headwater-keep".as_ptr());
-        let usual = [0u64; 4];
-        let none = 0u64;
-        for n in 1..=64 {
-            let _ = syscall!(Sysno::rt_sigaction, n, usual.as_ptr(), 0, 8);
-        }
-        let _ = syscall!(
-            Sysno::rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const none,
-            0,
-            8
-        );
-    }
-    let mut from = 3;
-    for fd in kept {
-        if fd > from {
-            close(from as u32, fd as u32 - 1);
-        }
-        from = from.max(fd + 1);
-    }
-    close(from as u32, u32::MAX);
-    let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
-    for fd in 0..3 {
-        if null < 0 {
-            let _ = sys::close(fd);
-        } else {
-            let _ = sys::dup3(null, fd, 0);
-        }
-    }
+    aside::become_nobody(kept.into_iter());
     Some(numbers)
 }
 
@@ -179,8 +146,4 @@ pub fn buffer(which: usize) -> &'static mut [u8] {
     let all = &raw mut BUFFERS;
     // SAFETY: that process has one thread, which asks once for each; in others nobody does.
     unsafe { &mut (*all)[which] }
-}
-
-fn close(first: u32, last: u32) {
-    let _ = sys::close_range(first, last);
 }

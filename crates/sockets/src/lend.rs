@@ -281,7 +281,7 @@ impl Lending {
         };
         let Some(h) = h else { return };
         let looks = pins::entered();
-        let carried = conn::get(h).and_then(|c| Some((c, c.view(&looks)?)));
+        let carried = conn::carried(h, &looks);
         match (carried, family) {
             (Some((c, v)), Some(family)) => {
                 comeback::let_out(c, &v, process::is_borrowed().then_some(fd), family)

@@ -259,13 +259,7 @@ pub fn after_fork() {
 
 impl Links {
     fn connect(&mut self, client: Owner) -> Result<usize, Reason> {
-        let fd = sys::socket(
-            libc::AF_UNIX,
-            libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-            0,
-        )
-        .and_then(hidden::hide)
-        .map_err(|_| Reason::NoDescriptors)?;
+        let fd = socket().map_err(|_| Reason::NoDescriptors)?;
         let connected = sys::connect(fd, &name(client));
         if connected.is_err() {
             hidden::close(fd);
@@ -276,16 +270,20 @@ impl Links {
             hidden::close(fd);
             return Err(Reason::OtherUser);
         };
+        self.add(fd, id, Some(client), side);
+        Ok(self.list.len() - 1)
+    }
+
+    fn add(&mut self, fd: i32, id: u64, client: Option<Owner>, side: Side) {
         ANY.store(1, Ordering::Relaxed);
         self.list.push(Link {
             fd,
             id,
-            client: Some(client),
+            client,
             side,
             segments: Vec::new(),
             made_at: 0,
         });
-        Ok(self.list.len() - 1)
     }
 
     /// Takes in what has come to the mailbox.
@@ -310,15 +308,7 @@ impl Links {
                 continue;
             }
             let Ok(fd) = hidden::hide(fd) else { continue };
-            ANY.store(1, Ordering::Relaxed);
-            self.list.push(Link {
-                fd,
-                id: 0,
-                client: None,
-                side,
-                segments: Vec::new(),
-                made_at: 0,
-            });
+            self.add(fd, 0, None, side);
         }
         for link in self.list.iter_mut().filter(|l| l.client.is_none()) {
             // What is not taken in waits in the kernel, where it is the sender's.
@@ -415,9 +405,13 @@ impl Links {
     }
 }
 
-fn listen(owner: Owner) -> sys::Result<i32> {
+fn socket() -> sys::Result<i32> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    let fd = hidden::hide(sys::socket(libc::AF_UNIX, kind, 0)?)?;
+    sys::socket(libc::AF_UNIX, kind, 0).and_then(hidden::hide)
+}
+
+fn listen(owner: Owner) -> sys::Result<i32> {
+    let fd = socket()?;
     let done = sys::bind(fd, &name(owner)).and_then(|()| sys::listen(fd, BACKLOG));
     if let Err(e) = done {
         hidden::close(fd);
@@ -431,10 +425,7 @@ fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
     let mut addr: libc::sockaddr_un = sys::zeroed();
     addr.sun_family = libc::AF_UNIX as u16;
     let mut text = [0u8; 64];
-    let mut cursor = sys::Cursor {
-        buf: &mut text,
-        len: 0,
-    };
+    let mut cursor = sys::Cursor::new(&mut text);
     let _ = core::fmt::write(
         &mut cursor,
         format_args!("headwater.{}.{:016x}", board::abi(), owner.bits()),

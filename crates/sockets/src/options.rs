@@ -122,7 +122,7 @@ pub fn unread(h: Handle) -> usize {
         return rest;
     }
     let looks = pins::entered();
-    conn::get(h).and_then(|c| c.view(&looks)).map_or(0, |v| {
+    conn::carried(h, &looks).map_or(0, |(_, v)| {
         // What the peer takes back to send it by the kernel may be in both.
         if switch::is_taken_back(&v) && !switch::is_readable_behind_pin(&v) {
             0
@@ -135,9 +135,7 @@ pub fn unread(h: Handle) -> usize {
 /// Bytes that the peer has not taken from the ring: SIOCOUTQ's share.
 pub fn unsent(h: Handle) -> usize {
     let looks = pins::entered();
-    conn::get(h)
-        .and_then(|c| c.view(&looks))
-        .map_or(0, |v| v.out_ring().unread())
+    conn::carried(h, &looks).map_or(0, |(_, v)| v.out_ring().unread())
 }
 
 /// Takes the error that a look has taken out of the kernel: SO_ERROR's share.

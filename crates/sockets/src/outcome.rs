@@ -1,5 +1,6 @@
 //! What calls that move bytes, and the steps of those that receive, come to.
 
+use headwater_host::next;
 use libc::iovec;
 
 /// A result: bytes, or an errno.
@@ -20,6 +21,14 @@ pub enum Step {
     /// The kernel alone decides from here on: make the plain call.
     Kernel,
     Error(i32),
+}
+
+/// What a call of the C library came to, which has left its error in errno.
+pub fn moved(n: isize) -> Moved {
+    match n {
+        ..0 => Err(next::errno()),
+        n => Ok(n as usize),
+    }
 }
 
 /// What was done counts; the error comes at the next call.

@@ -7,7 +7,7 @@ use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
 
 use crate::conn::{self, Phase, rest};
-use crate::pins::{self, Entered, entered};
+use crate::pins::{self, entered};
 use crate::record::{APART, ATTACHED, SHUT_RD, SHUT_WR};
 use crate::segment::{PIN, TCPONLY, Tx, View, WITHDRAWS};
 use crate::{look, switch, takeover, tcp_counts};
@@ -19,9 +19,12 @@ const GONE: u32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as u32;
 
 pub struct Sockets;
 
-fn carried(h: Handle, looks: &Entered) -> Option<(&'static conn::Conn, View<'static>)> {
-    let c = conn::get(h)?;
-    Some((c, c.view(looks)?))
+/// What `f` says of a carried connection.
+#[inline(always)]
+fn on<T>(h: Handle, f: impl FnOnce(&'static conn::Conn, View<'static>) -> T) -> Option<T> {
+    let looks = entered();
+    let (c, v) = conn::carried(h, &looks)?;
+    Some(f(c, v))
 }
 
 /// May the kernel have to tell more than shared memory does? The peer has shut or closed something, this end has, or part of what
@@ -37,7 +40,7 @@ fn has_more(c: &conn::Conn, v: &View<'_>, want: u32) -> bool {
 
 /// Urgent bytes never go by the ring, and who sends one goes to TCP first, until everything is read.
 fn may_be_urgent(v: &View<'_>) -> bool {
-    Tx(v.inn().send.tx.load(Ordering::Acquire)).has(TCPONLY) || !switch::ring_comes_first(v)
+    v.inn().tx().has(TCPONLY) || !switch::ring_comes_first(v)
 }
 
 impl Descriptor for Sockets {
@@ -75,31 +78,27 @@ impl Descriptor for Sockets {
     }
 
     fn arm(&self, h: Handle, want: u32) {
-        let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
-            return;
-        };
-        c.see_wait(want);
-        if want & IN != 0 {
-            v.in_ring().reader_sleeps();
-        }
-        if want & OUT != 0 {
-            switch::begin_stall(c, &v);
-            v.out_ring().writer_sleeps();
-        }
+        on(h, |c, v| {
+            c.see_wait(want);
+            if want & IN != 0 {
+                v.in_ring().reader_sleeps();
+            }
+            if want & OUT != 0 {
+                switch::begin_stall(c, &v);
+                v.out_ring().writer_sleeps();
+            }
+        });
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
-            return;
-        };
-        if want & IN != 0 {
-            pins::stop_reading(&v);
-        }
-        if want & OUT != 0 {
-            pins::stop_writing(c, &v);
-        }
+        on(h, |c, v| {
+            if want & IN != 0 {
+                pins::stop_reading(&v);
+            }
+            if want & OUT != 0 {
+                pins::stop_writing(c, &v);
+            }
+        });
     }
 
     fn armed_by_parent(&self, _: Handle, _: u32) -> bool {
@@ -107,31 +106,25 @@ impl Descriptor for Sockets {
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {
-        let looks = entered();
-        carried(h, &looks).map(|(_, v)| v.own_bell())
+        on(h, |_, v| v.own_bell())
     }
 
     fn settle(&self, h: Handle) {
-        let looks = entered();
-        if let Some((c, v)) = carried(h, &looks) {
-            pins::settle(c, &v);
-        }
+        on(h, |c, v| pins::settle(c, &v));
     }
 
     fn kernel_events(&self, h: Handle, want: u32) -> u32 {
-        let looks = entered();
-        let Some((_, v)) = carried(h, &looks) else {
-            return want;
+        let asked = |_: &conn::Conn, v: View<'_>| {
+            if switch::must_withdraw(&v) {
+                return want | OUT;
+            }
+            if v.out().tx().by_ring() && want & OUT != 0 {
+                // Room is the ring's matter, but a peer that goes away must wake the writer.
+                return want & !OUT | libc::POLLRDHUP as u32;
+            }
+            want
         };
-        let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
-        if switch::must_withdraw(&v) {
-            return want | OUT;
-        }
-        if by_ring && want & OUT != 0 {
-            // Room is the ring's matter, but a peer that goes away must wake the writer.
-            return want & !OUT | libc::POLLRDHUP as u32;
-        }
-        want
+        on(h, asked).unwrap_or(want)
     }
 
     fn is_held(&self, h: Handle) -> bool {
@@ -139,66 +132,58 @@ impl Descriptor for Sockets {
     }
 
     fn edges(&self, h: Handle) -> (u64, u64) {
-        let looks = entered();
-        match carried(h, &looks) {
-            Some((c, v)) => {
-                switch::help_withdraw(c, &v);
-                let again = c.told_again.load(Ordering::Relaxed) as u64;
-                let arrived = v.in_ring().tail().wrapping_add(again << 48);
-                (arrived, c.full.load(Ordering::Relaxed))
-            }
-            None => (0, 0),
-        }
+        let edges = on(h, |c, v| {
+            switch::help_withdraw(c, &v);
+            let again = c.told_again.load(Ordering::Relaxed) as u64;
+            let arrived = v.in_ring().tail().wrapping_add(again << 48);
+            (arrived, c.full.load(Ordering::Relaxed))
+        });
+        edges.unwrap_or((0, 0))
     }
 
     fn kernel_arrivals(&self, h: Handle) -> Arrivals {
-        let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
-            return Arrivals::default();
-        };
-        let d = v.inn();
-        // Before the count: what is sent now is counted when it has arrived.
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
-        let came = came(c, &v, w);
-        // Behind it: the count is never too high. What had come before this connection was carried is no arrival.
-        let before = d.send.before.load(Ordering::Acquire);
-        let taken_back = d.send.taken_back.load(Ordering::Acquire);
-        Arrivals {
-            count: came.saturating_sub(before).wrapping_sub(taken_back),
-            taken_back,
-            certain: is_settled(w) && !w.has(TCPONLY),
-        }
+        let arrivals = on(h, |c, v| {
+            let d = v.inn();
+            // Before the count: what is sent now is counted when it has arrived.
+            let w = d.tx();
+            let came = came(c, &v, w);
+            // Behind it: the count is never too high. What had come before this connection was carried is no arrival.
+            let before = d.send.before.load(Ordering::Acquire);
+            let taken_back = d.send.taken_back.load(Ordering::Acquire);
+            Arrivals {
+                count: came.saturating_sub(before).wrapping_sub(taken_back),
+                taken_back,
+                certain: is_settled(w) && !w.has(TCPONLY),
+            }
+        });
+        arrivals.unwrap_or_default()
     }
 
     fn has_counted_all(&self, h: Handle) -> bool {
-        let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
-            return false;
-        };
-        let received = || tcp_counts::received(c.shadow()?.fd());
-        let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
-        is_settled(w) && received() == Some(came(c, &v, w))
+        let counted = on(h, |c, v| {
+            let received = || tcp_counts::received(c.shadow()?.fd());
+            let w = v.inn().tx();
+            is_settled(w) && received() == Some(came(c, &v, w))
+        });
+        counted.unwrap_or(false)
     }
 
     fn kernel_received(&self, h: Handle) -> Option<u64> {
-        let looks = entered();
-        carried(h, &looks).and_then(|(c, _)| tcp_counts::received(c.shadow()?.fd()))
+        on(h, |c, _| tcp_counts::received(c.shadow()?.fd())).flatten()
     }
 
     fn has_taken_arrivals(&self, h: Handle) -> bool {
-        let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
-            return true;
-        };
-        let d = v.inn();
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
-        if w.has(PIN) {
-            // What is read there is not counted.
-            return c
-                .shadow()
-                .is_some_and(|s| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0));
-        }
-        d.receive.krecv.load(Ordering::Relaxed) == came(c, &v, w)
+        let taken = on(h, |c, v| {
+            let d = v.inn();
+            let w = d.tx();
+            if w.has(PIN) {
+                // What is read there is not counted.
+                let is_drained = |s: conn::Shadow| sys::ioctl_int(s.fd(), libc::FIONREAD) == Ok(0);
+                return c.shadow().is_some_and(is_drained);
+            }
+            d.receive.krecv.load(Ordering::Relaxed) == came(c, &v, w)
+        });
+        taken.unwrap_or(true)
     }
 
     fn ends(&self, h: Handle) -> Ends {
@@ -209,20 +194,19 @@ impl Descriptor for Sockets {
     }
 
     fn has_kernel_room(&self, h: Handle) -> bool {
-        let looks = entered();
-        carried(h, &looks).is_some_and(|(c, v)| {
+        let has = on(h, |c, v| {
             switch::writable(c, &v).is_none() && look::told(c, libc::POLLOUT as u32) & OUT != 0
-        })
+        });
+        has.unwrap_or(false)
     }
 
     fn kernel_holds(&self, h: Handle, reported: u32, asked: u32) -> u32 {
-        let looks = entered();
-        carried(h, &looks).map_or(reported, |(c, _)| look::told(c, asked) & asked)
+        on(h, |c, _| look::told(c, asked) & asked).unwrap_or(reported)
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         let looks = entered();
-        let Some((c, v)) = carried(h, &looks) else {
+        let Some((c, v)) = conn::carried(h, &looks) else {
             return events;
         };
         switch::help_withdraw(c, &v);
@@ -231,7 +215,7 @@ impl Descriptor for Sockets {
         }
         let events = events | kept_error(h);
         // Where both directions have ended there is room too; the kernel may not have been asked for it.
-        let by_ring = Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+        let by_ring = v.out().tx().by_ring();
         if !by_ring && events & libc::POLLHUP as u32 == 0 {
             return match events & GONE {
                 0 => events,
@@ -248,8 +232,7 @@ impl Descriptor for Sockets {
 
     #[inline]
     fn peer_cpu(&self, h: Handle) -> u32 {
-        let looks = entered();
-        carried(h, &looks).map_or(u32::MAX, |(_, v)| v.peer().cpu.load(Ordering::Relaxed))
+        on(h, |_, v| v.peer().cpu.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
     }
 
     fn busy(&self, h: Handle, change: i32) -> bool {
@@ -277,7 +260,7 @@ impl Descriptor for Sockets {
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let looks = entered();
-        let (c, v) = carried(h, &looks)?;
+        let (c, v) = conn::carried(h, &looks)?;
         if want & OUT != 0 && switch::writable(c, &v) == Some(false) {
             return Some(switch::STALL);
         }
@@ -287,7 +270,7 @@ impl Descriptor for Sockets {
     fn slice_over(&self, h: Handle, want: u32) {
         let looks = entered();
         if want & OUT != 0
-            && let Some((c, v)) = carried(h, &looks)
+            && let Some((c, v)) = conn::carried(h, &looks)
             && switch::writable(c, &v) == Some(false)
         {
             switch::end_stall(c, &v);

@@ -2,6 +2,7 @@
 //! that an image started by exec maps with the first connection that it adopts.
 
 use headwater_channel::lock::Lock;
+use headwater_host::free_list::FreeList;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{hidden, process, sys};
 
@@ -105,8 +106,7 @@ pub struct OwnLine {
 struct Arena {
     /// Records ever used.
     top: AtomicU32,
-    /// {tag: 32, index + 1: 32} of a stack of free ones.
-    free: AtomicU64,
+    free: FreeList,
     records: [Record; RECORDS],
 }
 
@@ -211,23 +211,10 @@ fn arena(number: usize) -> Option<&'static Arena> {
 pub fn allocate() -> Option<u32> {
     prepare();
     let arena = arena(0)?;
+    let link = |index: u32| Some(&arena.records[index as usize % RECORDS].next_free);
     loop {
-        let free = arena.free.load(Ordering::Acquire);
-        let index = match (free as u32).checked_sub(1) {
-            Some(index) => {
-                let next = arena.records[index as usize % RECORDS]
-                    .next_free
-                    .load(Ordering::Relaxed);
-                let new = ((free >> 32).wrapping_add(1)) << 32 | next as u64;
-                if arena
-                    .free
-                    .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_err()
-                {
-                    continue;
-                }
-                index
-            }
+        let index = match arena.free.take(link) {
+            Some(index) => index,
             None => {
                 let top = arena.top.load(Ordering::Relaxed);
                 if top as usize >= RECORDS || !has_memory(top) {
@@ -280,18 +267,7 @@ pub fn free_life(index: u32, life: u32) {
     if ended.is_err() {
         return;
     }
-    loop {
-        let free = arena.free.load(Ordering::Acquire);
-        record.next_free.store(free as u32, Ordering::Relaxed);
-        let new = ((free >> 32).wrapping_add(1)) << 32 | (place as u64 + 1);
-        if arena
-            .free
-            .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            return;
-        }
-    }
+    arena.free.give(place, &record.next_free);
 }
 
 /// The record behind an index from [`allocate`], or of an arena that was joined.

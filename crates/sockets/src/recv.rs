@@ -9,7 +9,7 @@ mod step;
 mod wait;
 
 use headwater_host::counters::{self, Counter};
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::{next, process, signal, sleeps};
 use libc::{EAGAIN, EBADF, EFAULT, EINTR, MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, iovec};
 
@@ -17,11 +17,11 @@ use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, rest};
 use crate::limits::AT_ONCE;
 use crate::pins::{Entered, Pin};
-use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR};
+use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR, Ticket};
 use crate::segment::{TCPONLY, Tx, View};
 use crate::{guard, look, switch, takeover, unseen};
 
-pub use crate::outcome::{Moved, Own, Step, partial};
+pub use crate::outcome::{Moved, Own, Step, moved, partial};
 use peek::Peek;
 pub use sink::Sink;
 use step::is_at_mark;
@@ -52,20 +52,24 @@ pub unsafe fn recv_as(
     if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
         return None;
     }
+    match progressed(c, fd) {
+        Phase::Carried => carried(c, fd, iov, flags, own),
+        Phase::Tracked => tracked(c, fd, iov, flags, own),
+        Phase::Rest => rest::receive(c, fd, iov, flags, own),
+        Phase::Free | Phase::Listener => None,
+    }
+}
+
+/// How far it is, after a step towards its takeover if one is due.
+#[inline(always)]
+pub(crate) fn progressed(c: &Conn, fd: i32) -> Phase {
     match c.phase() {
-        Phase::Carried => {}
         Phase::Tracked => {
             takeover::progress(c, fd);
-            match c.phase() {
-                Phase::Carried => {}
-                Phase::Tracked => return tracked(c, fd, iov, flags, own),
-                _ => return None,
-            }
+            c.phase()
         }
-        Phase::Rest => return rest::receive(c, fd, iov, flags, own),
-        _ => return None,
+        known => known,
     }
-    carried(c, fd, iov, flags, own)
 }
 
 // ---- not (yet) carried: the kernel's own call, counted ----
@@ -77,16 +81,17 @@ fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, fd, iov, flags, own);
     };
-    let n = own(fd, iov);
-    let errno = next::errno();
-    if n > 0 && flags & MSG_PEEK == 0 {
+    let told = moved(own(fd, iov));
+    if let Ok(n @ 1..) = told
+        && flags & MSG_PEEK == 0
+    {
         c.operations.fetch_add(1, Ordering::Relaxed);
         counters::add(Counter::KernelMsgsRx, 1);
-        r.leave_counted(ticket, &r.received, n as usize);
+        r.leave_counted(ticket, &r.received, n);
     } else {
         r.leave(ticket);
     }
-    Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
+    Some(told)
 }
 
 /// A call of the C library that receives on a tracked connection in its own way; counted like any other. `bytes` says of its
@@ -101,23 +106,32 @@ pub unsafe fn counted(
     bytes: impl FnOnce(isize) -> usize,
 ) -> Option<isize> {
     let r = c.record();
-    if c.phase() == Phase::Tracked {
-        takeover::progress(c, fd);
-    }
-    let ticket = match c.phase() {
+    let ticket = match progressed(c, fd) {
         Phase::Tracked => r.enter_settled().ok()?,
         Phase::Carried | Phase::Rest => return None,
         _ => return Some(call()),
     };
+    Some(count(c, ticket, &r.received, call, bytes))
+}
+
+/// Makes such a call, which has a `ticket`, and adds to the `total` what it has moved.
+pub(crate) fn count(
+    c: &Conn,
+    ticket: Ticket,
+    total: &AtomicU64,
+    call: impl FnOnce() -> isize,
+    bytes: impl FnOnce(isize) -> usize,
+) -> isize {
     let n = call();
-    let errno = next::errno();
-    let moved = if n > 0 { bytes(n) } else { 0 };
-    if n > 0 {
-        c.operations.fetch_add(1, Ordering::Relaxed);
-    }
-    r.leave_counted(ticket, &r.received, moved);
-    next::set_errno(errno);
-    Some(n)
+    next::keep_errno(|| {
+        let mut moved = 0;
+        if n > 0 {
+            moved = bytes(n);
+            c.operations.fetch_add(1, Ordering::Relaxed);
+        }
+        c.record().leave_counted(ticket, total, moved);
+    });
+    n
 }
 
 /// The C library's own receive, which may block and is a cancellation point.

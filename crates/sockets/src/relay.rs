@@ -18,7 +18,7 @@ use crate::buffers::Buffers;
 use crate::conn::{self, Conn};
 use crate::pins::{self, Sleep};
 use crate::recv::{self, Step};
-use crate::segment::{CLOSING, PIN, Tx, View};
+use crate::segment::{CLOSING, PIN, View};
 use crate::{freeze, guard, keeper, look, send, switch};
 
 /// How long a peer that sleeps in a call of ours may take to wake and send what is unread.
@@ -125,7 +125,7 @@ impl Relay {
     pub fn start(&self) {
         let (fd, ours) = (self.shadow.0, self.pair[0]);
         let looks = pins::entered();
-        let carried = conn::get(self.c).and_then(|c| Some((c, c.view(&looks)?)));
+        let carried = conn::carried(self.c, &looks);
         // Else another thread has closed it meanwhile, and what the stranger gets ends at once.
         let Some((c, v)) = carried else { return };
         switch::tcp_only(&v);
@@ -167,12 +167,12 @@ fn catch_up(c: &Conn, v: &View<'_>) {
 
 /// Are there bytes of the ring that come before some of the kernel's? Also behind a pin, until their sender has taken them back.
 fn has_unread(v: &View<'_>) -> bool {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let w = v.inn().tx();
     (!w.has(PIN) || w.by_ring()) && v.in_ring().unread() > 0
 }
 
 fn may_pin(v: &View<'_>, events: impl FnOnce() -> i16) -> bool {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let w = v.inn().tx();
     !w.has(CLOSING) && (w.by_ring() || !switch::behind(v)) && events() == 0
 }
 

@@ -183,6 +183,20 @@ pub struct View<'a> {
 }
 
 impl Direction {
+    /// What its sender's word says.
+    #[inline(always)]
+    pub fn tx(&self) -> Tx {
+        Tx(self.send.tx.load(Ordering::Acquire))
+    }
+
+    /// Changes the sender's word, unless it is another by now than was seen.
+    #[inline(always)]
+    pub fn change(&self, seen: Tx, to: u64) -> bool {
+        let tx = &self.send.tx;
+        tx.compare_exchange(seen.0, to, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
     /// The accepting end takes the connection over, when this much has been sent.
     pub fn claim(&self, sent: u64) {
         self.send.before.store(sent, Ordering::Release);

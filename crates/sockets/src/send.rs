@@ -13,7 +13,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, Shadow};
 use crate::pins::{self, Entered, Pin, Sleep};
 use crate::record::{NONBLOCK, SHUT_WR, URGENT};
-use crate::recv::{self, Moved, Own, partial};
+use crate::recv::{self, Moved, Own, moved, partial};
 use crate::segment::{CLOSING, PIN, TCPONLY, Tx, View};
 use crate::{comeback, guard, look, switch, takeover, unseen};
 
@@ -53,19 +53,11 @@ pub unsafe fn send_as(
     flags: i32,
     own: Own<'_>,
 ) -> Option<Moved> {
-    match c.phase() {
-        Phase::Carried => {}
-        Phase::Tracked => {
-            takeover::progress(c, fd);
-            match c.phase() {
-                Phase::Carried => {}
-                Phase::Tracked => return tracked(c, fd, iov, flags, own),
-                _ => return None,
-            }
-        }
-        _ => return None,
+    match recv::progressed(c, fd) {
+        Phase::Carried => carried(c, fd, iov, flags, own),
+        Phase::Tracked => tracked(c, fd, iov, flags, own),
+        _ => None,
     }
-    carried(c, fd, iov, flags, own)
 }
 
 fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
@@ -73,14 +65,12 @@ fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
     let Ok(ticket) = r.enter_settled() else {
         return carried(c, fd, iov, flags, own);
     };
-    let n = own(fd, iov);
-    let errno = next::errno();
-    if n > 0 {
-        c.operations.fetch_add(1, Ordering::Relaxed);
+    let counts = |n| {
         counters::add(Counter::KernelMsgsTx, 1);
-    }
-    r.leave_counted(ticket, &r.sent, n.max(0) as usize);
-    Some(if n < 0 { Err(errno) } else { Ok(n as usize) })
+        n as usize
+    };
+    let n = recv::count(c, ticket, &r.sent, || own(fd, iov), counts);
+    Some(moved(n))
 }
 
 /// A call of the C library that sends on a tracked connection in its own way; counted like any other. `bytes` says of its
@@ -99,15 +89,7 @@ pub unsafe fn counted(
         Phase::Carried => return None,
         _ => return Some(call()),
     };
-    let n = call();
-    let errno = next::errno();
-    let moved = if n > 0 { bytes(n) } else { 0 };
-    if n > 0 {
-        c.operations.fetch_add(1, Ordering::Relaxed);
-    }
-    r.leave_counted(ticket, &r.sent, moved);
-    next::set_errno(errno);
-    Some(n)
+    Some(recv::count(c, ticket, &r.sent, call, bytes))
 }
 
 /// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there. `None`: make
@@ -135,16 +117,9 @@ fn once_by_kernel(
     looks: &Entered,
     pinned: &mut Option<Pin>,
 ) -> Option<Moved> {
-    let told = |n: isize| {
-        if n < 0 {
-            Err(next::errno())
-        } else {
-            Ok(n as usize)
-        }
-    };
     // SAFETY: `call` is what `by_kernel` was given, and sends on this connection.
     if let Some(n) = unsafe { counted(c, &call, |n| n as usize) } {
-        return Some(told(n));
+        return Some(moved(n));
     }
     let v = c.view(looks)?;
     if !recv::hold(c, &v, looks, pinned) {
@@ -166,7 +141,7 @@ fn once_by_kernel(
         }
     };
     let sent = begun.and_then(|()| {
-        let sent = told(call());
+        let sent = moved(call());
         switch::end_kernel_send(v.out(), sent.unwrap_or(0));
         sent
     });
@@ -193,7 +168,7 @@ pub fn begins_by_kernel(c: &Conn, v: &View<'_>) -> Option<bool> {
 fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
     let d = v.out();
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if !c.serves(v) || w.generation() != v.generation {
             return Step::Error(libc::EBADF);
         }
@@ -316,7 +291,7 @@ fn attempt(
                 if patient && sent == Err(EAGAIN) && (is_ours || r.has(NONBLOCK)) {
                     // Not in the kernel's call, or O_NONBLOCK was set after the call began.
                     ended_by_any(buffers);
-                    let has_moved = || Tx(v.out().send.tx.load(Ordering::Acquire)).by_ring();
+                    let has_moved = || v.out().tx().by_ring();
                     pins::sleep(c, v, Sleep::Writing, has_moved, || {
                         recv::sleep(c, v, libc::POLLOUT, end, &c.writing)
                     })?;
@@ -372,7 +347,7 @@ fn step<'a>(c: &'a Conn, v: &View<'_>, buffers: &mut Buffers<'_>, flags: i32) ->
         if !c.serves(v) {
             return Step::Error(libc::EBADF);
         }
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if w.generation() != v.generation {
             return Step::Error(libc::EBADF);
         }
@@ -513,7 +488,7 @@ fn by_ring(
     let mut sent = 0;
     {
         let _section = v.lock_out();
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         // A close or a shutdown in another thread waits for this section, and no longer.
         if !w.by_ring() || w.has(PIN | CLOSING) || !c.serves(v) {
             return Ok(None);
@@ -532,7 +507,7 @@ fn by_ring(
     }
     switch::ring_reader(v);
     // A reader that went to the kernel meanwhile sees nothing of what was just published.
-    if Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+    if d.tx().has(PIN) {
         switch::help_withdraw(c, v);
     }
     Ok(Some(Step::Sent))

@@ -36,22 +36,19 @@ const LOOKS: u32 = 64;
 pub fn try_switch(v: &View<'_>) -> bool {
     let d = v.out();
     for _ in 0..LOOKS {
-        if !Tx(d.send.tx.load(Ordering::Acquire)).has(KREAD) {
+        if !d.tx().has(KREAD) {
             break;
         }
         core::hint::spin_loop();
     }
     let switched = {
         let _section = v.lock_out();
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         !w.by_ring()
             && w.generation() == v.generation
             && w.idle()
             && w.epoch() == d.receive.re.load(Ordering::Acquire) as u16
-            && d.send
-                .tx
-                .compare_exchange(w.0, w.next_epoch().0, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+            && d.change(w, w.next_epoch().0)
     };
     if switched {
         counters::add(Counter::Switches, 1);
@@ -68,7 +65,7 @@ pub fn unswitch(v: &View<'_>) {
         let _section = v.lock_out();
         let mut done = false;
         loop {
-            let w = Tx(d.send.tx.load(Ordering::Acquire));
+            let w = d.tx();
             if !w.by_ring() || w.has(PIN) || w.generation() != v.generation {
                 break;
             }
@@ -76,11 +73,7 @@ pub fn unswitch(v: &View<'_>) {
                 .nat
                 .store(d.send.ksent.load(Ordering::Relaxed), Ordering::Relaxed);
             d.send.mat.store(v.out_ring().tail(), Ordering::Release);
-            if d.send
-                .tx
-                .compare_exchange(w.0, w.next_epoch().0, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
+            if d.change(w, w.next_epoch().0) {
                 done = true;
                 break;
             }
@@ -137,18 +130,14 @@ pub fn tcp_only_for_now(v: &View<'_>) {
 /// Counts a kernel send that is about to start. `false`: the direction is on the ring, look again.
 pub fn begin_kernel_send(d: &Direction) -> Result<bool, Corrupt> {
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if w.by_ring() {
             return Ok(false);
         }
         if w.inflight_full() {
             return Err(Corrupt);
         }
-        if d.send
-            .tx
-            .compare_exchange_weak(w.0, w.0 + ONE_INFLIGHT, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        if d.change(w, w.0 + ONE_INFLIGHT) {
             return Ok(true);
         }
     }
@@ -162,11 +151,7 @@ pub fn end_kernel_send(d: &Direction, n: usize) {
 
 /// Counts an unlimited kernel read at epoch `te`; false when the epoch has moved or another such read is on.
 pub fn begin_kernel_read(d: &Direction, seen: Tx) -> bool {
-    !seen.has(KREAD)
-        && d.send
-            .tx
-            .compare_exchange(seen.0, seen.0 | KREAD, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+    !seen.has(KREAD) && d.change(seen, seen.0 | KREAD)
 }
 
 pub fn end_kernel_read(d: &Direction) {
@@ -197,7 +182,7 @@ pub fn kernel_stretch_is_whole(c: &Conn, n: u64) -> bool {
 pub fn begin_close(v: &View<'_>) -> bool {
     let d = v.out();
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if w.generation() != v.generation {
             // Spoilt, or another connection's: nothing of ours is left to send.
             return true;
@@ -205,11 +190,7 @@ pub fn begin_close(v: &View<'_>) -> bool {
         if w.by_ring() && w.has(PIN) {
             return false;
         }
-        if d.send
-            .tx
-            .compare_exchange(w.0, w.0 | CLOSING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        if d.change(w, w.0 | CLOSING) {
             return true;
         }
     }
@@ -230,7 +211,7 @@ pub fn ring_reader(v: &View<'_>) {
 #[inline]
 pub fn ring_writer(v: &View<'_>) {
     let sends = |w: Tx| w.by_ring() && !w.has(CLOSING);
-    if v.in_ring().wakes_writer() && sends(Tx(v.inn().send.tx.load(Ordering::Acquire))) {
+    if v.in_ring().wakes_writer() && sends(v.inn().tx()) {
         bell::ring(v.peer_bell());
         counters::add(Counter::Doorbells, 1);
     }
@@ -248,7 +229,7 @@ fn wake_own_writers(v: &View<'_>) {
 #[inline]
 pub fn readable(v: &View<'_>) -> bool {
     let d = v.inn();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     if w.has(PIN) {
         return is_readable_behind_pin(v);
     }
@@ -275,12 +256,12 @@ pub fn is_behind_kernel(v: &View<'_>) -> bool {
 
 /// Does the peer take back what this end has not read, to send it by the kernel?
 pub fn is_taken_back(v: &View<'_>) -> bool {
-    Tx(v.inn().send.tx.load(Ordering::Acquire)).has(PIN)
+    v.inn().tx().has(PIN)
 }
 
 /// Stands anything of the ring before what the kernel has without bound?
 pub fn ring_comes_first(v: &View<'_>) -> bool {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let w = v.inn().tx();
     !w.has(PIN) && (w.by_ring() || behind(v))
 }
 
@@ -292,13 +273,13 @@ pub fn behind(v: &View<'_>) -> bool {
 
 #[inline]
 fn is_behind(d: &Direction) -> bool {
-    Tx(d.send.tx.load(Ordering::Acquire)).epoch() != d.receive.re.load(Ordering::Acquire) as u16
+    d.tx().epoch() != d.receive.re.load(Ordering::Acquire) as u16
 }
 
 /// Is there room to write? `None` while the kernel decides.
 #[inline]
 pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
-    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
+    let w = v.out().tx();
     if !w.by_ring() {
         return None;
     }
@@ -310,13 +291,13 @@ pub fn writable(c: &Conn, v: &View<'_>) -> Option<bool> {
 /// Has this end sent by the ring, and gone back to the kernel since, what the peer has not read yet?
 pub fn is_ring_unread(v: &View<'_>) -> bool {
     let d = v.out();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     !w.by_ring() && !w.has(PIN) && is_behind(d) && !v.out_ring().is_empty()
 }
 
 /// A value that changes with every arrival.
 pub fn arrival_edge(v: &View<'_>) -> u64 {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let w = v.inn().tx();
     let tail: Pos = v.in_ring().tail();
     tail << 16 | w.epoch() as u64
 }

@@ -1,6 +1,5 @@
 //! From the user's board to what is shown. Nothing on the board is trusted: it is only printed.
 
-use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use headwater_channel::lock::Owner;
@@ -71,15 +70,7 @@ fn shown(addr: Addr) -> String {
 
 /// The name of a process that is still the one meant; `?` otherwise, and for those of other pid namespaces.
 fn comm(owner: Owner) -> String {
-    if !owner.is_beside(process::owner()) || process::dead(owner) {
-        return "?".to_string();
-    }
-    let name = fs::read_to_string(format!("/proc/{}/comm", owner.pid()));
-    name.map_or_else(|_| "?".to_string(), |name| printable(name.trim_end()))
-}
-
-/// Processes choose their own names; a terminal should not act on them.
-fn printable(name: &str) -> String {
-    let plain = |c: char| if c.is_control() { '?' } else { c };
-    name.chars().map(plain).collect()
+    let is_seen = owner.is_beside(process::owner()) && !process::dead(owner);
+    let name = is_seen.then(|| super::comm(owner.pid())).flatten();
+    name.unwrap_or_else(|| "?".to_string())
 }

@@ -1,6 +1,6 @@
 //! `headwater stat sctp`: associations over UDP or raw IP, as their processes tell of them.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use headwater_sctp_stack::stat;
 
-use super::{table, who};
+use super::{comm, print, table, who};
 use crate::units;
 
 #[derive(clap::Args)]
@@ -74,15 +74,7 @@ struct Path {
 impl Sctp {
     pub fn execute(&self) -> ExitCode {
         let all = read();
-        let mut out = io::stdout().lock();
-        let shown = if self.json {
-            serde_json::to_writer(&mut out, &all)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out))
-        } else {
-            write!(out, "{}", text(&all))
-        };
-        match shown.and_then(|()| out.flush()) {
+        match print(self.json, &all, || text(&all)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }
@@ -113,8 +105,7 @@ fn read() -> Vec<Process> {
 fn parse(told: &[String]) -> Option<Process> {
     let (first, rest) = told.split_first()?;
     let mut process: Process = serde_json::from_str(first).ok()?;
-    let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
-    process.comm = comm.map_or_else(|_| String::new(), |name| name.trim().to_string());
+    process.comm = comm(process.pid).unwrap_or_default();
     process.associations = rest
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok())

@@ -1,7 +1,6 @@
 //! `headwater streams autopush`: the table behind sad(7D).
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -10,7 +9,7 @@ use headwater_streams::exec::registry::{FMNAMESZ, find_module};
 use serde::Serialize;
 
 use super::explain;
-use crate::stat::{lines, table};
+use crate::stat::{lines, print, table};
 
 #[derive(clap::Args)]
 pub struct Autopush {
@@ -64,7 +63,9 @@ impl Autopush {
     pub fn execute(&self) -> Result<(), String> {
         match &self.verb {
             None => {
-                let _ = self.show(&pushlist::list());
+                let entries = pushlist::list();
+                let shown: Vec<Shown> = entries.iter().map(Shown::from).collect();
+                let _ = print(self.json, &shown, || text(&entries));
                 Ok(())
             }
             Some(Verb::Set {
@@ -80,28 +81,22 @@ impl Autopush {
             Some(Verb::Load { file }) => load(file),
         }
     }
+}
 
-    fn show(&self, entries: &[Entry]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        if self.json {
-            let shown: Vec<Shown> = entries.iter().map(Shown::from).collect();
-            serde_json::to_writer(&mut out, &shown)?;
-            return writeln!(out);
-        }
-        if entries.is_empty() {
-            return writeln!(out, "Nothing is pushed by itself.");
-        }
-        let mut table = table(&["DEVICE", "MINORS", "MODULES"]);
-        for e in entries {
-            let minors = match e.minors {
-                Minors::All => "all".to_string(),
-                Minors::Range(first, last) if first == last => first.to_string(),
-                Minors::Range(first, last) => format!("{first}-{last}"),
-            };
-            table.add_row([e.device.clone(), minors, e.modules.join(" ")]);
-        }
-        write!(out, "{}", lines(table))
+fn text(entries: &[Entry]) -> String {
+    if entries.is_empty() {
+        return "Nothing is pushed by itself.\n".to_string();
     }
+    let mut table = table(&["DEVICE", "MINORS", "MODULES"]);
+    for e in entries {
+        let minors = match e.minors {
+            Minors::All => "all".to_string(),
+            Minors::Range(first, last) if first == last => first.to_string(),
+            Minors::Range(first, last) => format!("{first}-{last}"),
+        };
+        table.add_row([e.device.clone(), minors, e.modules.join(" ")]);
+    }
+    lines(table)
 }
 
 impl From<&Entry> for Shown {

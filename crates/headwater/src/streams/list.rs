@@ -1,14 +1,10 @@
 //! `headwater streams list`.
 
-use std::fs;
-use std::io::{self, Write};
-
 use comfy_table::{CellAlignment, Table};
 use headwater_streams::board::read::{self, Listed};
 use serde::Serialize;
 
-use super::printable;
-use crate::stat::{lines, table, who};
+use crate::stat::{comm, lines, print, table, who};
 use crate::units;
 
 #[derive(clap::Args)]
@@ -46,28 +42,16 @@ impl List {
         let listed = read::all().map_err(|e| format!("{folder}: {e}"))?;
         let streams: Vec<Stream> = listed.into_iter().map(Stream::from).collect();
         // A reader that has had enough ends us by SIGPIPE.
-        let _ = self.show(&streams);
+        let _ = print(self.json, &streams, || text(&streams));
         Ok(())
-    }
-
-    fn show(&self, streams: &[Stream]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        if self.json {
-            serde_json::to_writer(&mut out, &streams)?;
-            writeln!(out)?;
-        } else {
-            write!(out, "{}", text(streams))?;
-        }
-        out.flush()
     }
 }
 
 impl From<Listed> for Stream {
     fn from(s: Listed) -> Stream {
-        let comm = fs::read_to_string(format!("/proc/{}/comm", s.pid));
         Stream {
             pid: s.pid,
-            comm: comm.map_or_else(|_| "?".to_string(), |name| printable(name.trim_end())),
+            comm: comm(s.pid).unwrap_or_else(|| "?".to_string()),
             fd: s.fd,
             stream: s.name,
             modules: s.modules,

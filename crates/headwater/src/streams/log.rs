@@ -1,13 +1,14 @@
 //! `headwater streams strace` and `strerr`: what processes of this user hand to strlog(9F), as strace(8) and strerr(8) of
 //! System V print it.
 
-use std::io::{self, Write};
+use std::io;
 
 use headwater_streams::drivers::log::TraceIds;
 use headwater_streams::strlog::{self, Entry, SL_ERROR, SL_FATAL, SL_NOTIFY, SL_TRACE};
 use serde::Serialize;
 
-use super::{explain, printable};
+use super::explain;
+use crate::stat::{print, printable};
 
 #[derive(clap::Args)]
 pub struct Trace {
@@ -99,17 +100,11 @@ impl How {
     }
 
     fn write(&self, entries: impl Iterator<Item = Entry>, kind: usize) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         for entry in entries {
             let text = String::from_utf8_lossy(&entry.text);
             let text = printable(text.trim_end());
-            if self.json {
-                serde_json::to_writer(&mut out, &message(&entry, kind, &text))?;
-                writeln!(out)?;
-            } else {
-                writeln!(out, "{}", line(&entry, kind, &text))?;
-            }
-            out.flush()?;
+            let line = || format!("{}\n", line(&entry, kind, &text));
+            print(self.json, &message(&entry, kind, &text), line)?;
         }
         Ok(())
     }

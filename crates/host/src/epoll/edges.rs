@@ -59,7 +59,7 @@ impl Inner {
 
     /// Takes out what the kernel has to tell. What is not `own` is kept; of what is, the events. False: there may be more.
     fn taken_out(&mut self, own: impl Fn(&Inner, &epoll_event) -> bool) -> (u32, bool) {
-        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let mut events = [sys::event(0, 0); 16];
         let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
         let mut said = 0;
         for event in events.iter().take(n) {

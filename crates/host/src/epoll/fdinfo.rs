@@ -1,7 +1,6 @@
 //! What the kernel has of a set, as proc_pid_fdinfo(5) shows it: "tfd: 5 events: 19 data: ff pos:0 ino:9d sdev:9", in hexadecimal.
 
 use core::ffi::CStr;
-use core::fmt::Write;
 
 use crate::{hidden, sys};
 
@@ -84,12 +83,7 @@ fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
 
 /// What /proc has in its folder `of` about a descriptor of this process.
 fn path_of<'a>(path: &'a mut [u8; 40], of: &str, fd: i32) -> Option<&'a CStr> {
-    let mut text = sys::Cursor {
-        buf: &mut path[..39],
-        len: 0,
-    };
-    write!(text, "/proc/self/{of}/{fd}").ok()?;
-    CStr::from_bytes_until_nul(path).ok()
+    sys::c_text(path, format_args!("/proc/self/{of}/{fd}"))
 }
 
 fn registration(line: &str) -> Option<Registration> {

@@ -6,7 +6,7 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 use super::regs::Reg;
 use super::{ET, ONESHOT};
 use crate::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use crate::table;
+use crate::{sys, table};
 
 /// All zeroes to begin with, so that a process that never confines itself has no page of it.
 struct Left {
@@ -35,11 +35,7 @@ crate::large! {
 
 /// While the process confines itself: this registration has a rest.
 pub(super) fn note(ep: i32, reg: &Reg) {
-    let event = epoll_event {
-        events: reg.events,
-        u64: reg.data,
-    };
-    add(ep, reg.fd, &event);
+    add(ep, reg.fd, &reg.event());
 }
 
 /// The set `ep` goes on by another number.
@@ -133,10 +129,7 @@ pub fn complete(ep: i32, out: &mut [epoll_event], mut n: usize) -> usize {
         match out[..n].iter_mut().find(|e| { e.u64 } == data) {
             Some(told) => told.events |= ready,
             None if n < most => {
-                out[n] = epoll_event {
-                    events: ready,
-                    u64: data,
-                };
+                out[n] = sys::event(ready, data);
                 n += 1;
             }
             // The next call tells it.

@@ -148,6 +148,16 @@ impl Reg {
         self.d.expect("a live registration")
     }
 
+    /// As the program asked.
+    pub fn event(&self) -> epoll_event {
+        sys::event(self.events, self.data)
+    }
+
+    /// Its own in the kernel's set, or its bell's.
+    pub fn tag(&self, bell: bool) -> Tag {
+        Tag::new(bell, self.generation, self.fd)
+    }
+
     pub fn want(&self) -> u32 {
         self.events & !MODES
     }

@@ -366,10 +366,7 @@ impl Set {
         if inner.find(reg.fd).is_some() {
             return;
         }
-        let mut event = epoll_event {
-            events: reg.events,
-            u64: reg.data,
-        };
+        let mut event = reg.event();
         let added = self.add(&mut inner, reg.fd, &event, tracked, false);
         let Some(i) = inner.find(reg.fd).filter(|_| added.is_ok() && reg.disabled) else {
             return;
@@ -427,11 +424,7 @@ impl Set {
             }
             inner.surrender(i);
             if !reg.parked && !reg.orphan {
-                let event = epoll_event {
-                    events: reg.events,
-                    u64: reg.data,
-                };
-                inner.insert(Reg::new(reg.fd, Some((reg.h, d)), &event));
+                inner.insert(Reg::new(reg.fd, Some((reg.h, d)), &reg.event()));
             }
         }
     }

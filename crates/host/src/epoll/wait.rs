@@ -137,12 +137,10 @@ impl Set {
     /// While other threads sleep on the set, nothing stays hot: they rely on bells.
     fn leave(&self, n: i32) -> i32 {
         if self.is_inherited() {
-            self.note_shared(n);
+            next::keep_errno(|| self.note_shared(n));
         }
         if self.waiters.load(Ordering::SeqCst) > 0 {
-            let errno = next::errno();
-            self.arm_hot();
-            next::set_errno(errno);
+            next::keep_errno(|| self.arm_hot());
         }
         n
     }
@@ -150,14 +148,12 @@ impl Set {
     /// What this process is told, or is not told, another one that has the set may know better.
     #[cold]
     fn note_shared(&self, told: i32) {
-        let errno = next::errno();
         let strange = core::mem::take(&mut self.held().strange);
         if told > 0 || strange {
             counters::note(Reason::SharedSet);
         } else {
             self.note_strangers();
         }
-        next::set_errno(errno);
     }
 
     /// This process knows nothing of what another one has put into the set, and is told nothing of it. Is there any?
@@ -402,7 +398,7 @@ fn and_what_moved(
 
 fn ask_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
     // The kernel may tell twice of each, and of those that are known.
-    let mut more = [epoll_event { events: 0, u64: 0 }; 2 * MERGED];
+    let mut more = [sys::event(0, 0); 2 * MERGED];
     if out.len() <= MERGED {
         let room = 2 * out.len();
         return look_again(inner, room, known, |inner| {
@@ -488,10 +484,7 @@ fn enter(inner: &mut Inner, i: usize, events: u32, out: &mut [epoll_event], n: u
         return n;
     }
     reg.batch = (batch, n as u32);
-    out[n] = epoll_event {
-        events,
-        u64: reg.data,
-    };
+    out[n] = sys::event(events, reg.data);
     n + 1
 }
 

@@ -16,9 +16,7 @@ pub fn under<T>(mask: Option<&libc::sigset_t>, wait: impl FnOnce() -> T) -> T {
     let done = wait();
     if kept != 0 {
         // A handler runs now, and may change it.
-        let errno = next::errno();
-        postponed::unblock(kept);
-        next::set_errno(errno);
+        next::keep_errno(|| postponed::unblock(kept));
     }
     done
 }

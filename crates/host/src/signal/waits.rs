@@ -152,9 +152,7 @@ impl Aside {
         if let Some(nap) = self.nap
             && !process::is_confined()
         {
-            let errno = crate::next::errno();
-            (nap.wake)(nap.at);
-            crate::next::set_errno(errno);
+            crate::next::keep_errno(|| (nap.wake)(nap.at));
         }
     }
 

@@ -1,6 +1,8 @@
 //! Data, on connections and without them.
 
+use headwater_host::sys::buffer;
 use headwater_providers::provider::Datagram;
+use headwater_sockets::buffers::length;
 use headwater_streams::head::is_bad;
 use headwater_tpi::{Refusal, error};
 use headwater_xti::calls;
@@ -14,10 +16,6 @@ use crate::netbuf::NetBuf;
 /// Room for an address or a list of options that the caller does not want.
 const UNWANTED: usize = 1024;
 
-fn part(buf: *mut c_void, len: c_uint) -> iovec {
-    headwater_host::sys::buffer(buf, len as usize)
-}
-
 /// The vector of the calls with a v; TBADDATA for none or too many.
 unsafe fn vector<'a>(iov: *const iovec, n: c_uint) -> Outcome<&'a [iovec]> {
     if n == 0 || n as usize > calls::T_IOV_MAX {
@@ -28,12 +26,8 @@ unsafe fn vector<'a>(iov: *const iovec, n: c_uint) -> Outcome<&'a [iovec]> {
     }
     // SAFETY: as many of the program's, by the caller's word.
     let iov = unsafe { core::slice::from_raw_parts(iov, n as usize) };
-    let total = iov
-        .iter()
-        .try_fold(0usize, |sum, v| sum.checked_add(v.iov_len));
-    match total {
-        Some(total) if total <= c_int::MAX as usize => {}
-        _ => return Err(Refusal::new(error::TBADDATA)),
+    if length(iov) > c_int::MAX as usize {
+        return Err(Refusal::new(error::TBADDATA));
     }
     if iov.iter().any(|v| v.iov_len > 0 && is_bad(v.iov_base)) {
         return fault();
@@ -56,7 +50,7 @@ pub unsafe extern "C-unwind" fn t_snd(
         }
         // What is sent must be an int.
         let most = n.min(c_int::MAX as c_uint);
-        calls::snd(p, &[part(buf.cast_mut(), most)], flags).map(|n| n as c_int)
+        calls::snd(p, &[buffer(buf, most as usize)], flags).map(|n| n as c_int)
     }))
 }
 
@@ -96,7 +90,7 @@ pub unsafe extern "C-unwind" fn t_rcv(
         if n > 0 && is_bad(buf) {
             return fault();
         }
-        rcv(p, &[part(buf, n)], flags)
+        rcv(p, &[buffer(buf, n as usize)], flags)
     }))
 }
 

@@ -5,7 +5,7 @@
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::table::{self, Kind};
-use headwater_host::{process, sys, worker};
+use headwater_host::{aside, process, sys, worker};
 use headwater_sctp_stack::stack;
 use syscalls::{Sysno, syscall};
 
@@ -128,7 +128,9 @@ impl Drop for NoChild {
 
 fn keep() {
     exec::forget();
-    become_nobody();
+    let programs = table::entries().filter(|(_, h)| h.kind() != Kind::Hidden);
+    programs.for_each(|(fd, _)| _ = table::clear(fd));
+    aside::become_nobody(table::entries().map(|(fd, _)| fd));
     for open in face::all() {
         open.socket.close();
     }
@@ -145,50 +147,4 @@ fn become_orphan() {
         Ok(_) => sys::exit_group(0),
         Err(_) => sys::exit_group(1),
     }
-}
-
-/// SIGRTMAX: signal(7).
-const HIGHEST: i32 = 64;
-
-/// None of the program's terminal, signals and descriptors.
-fn become_nobody() {
-    // SAFETY: plain numbers, and C strings; the one thread of the program that is left is this one.
-    unsafe {
-        let _ = syscall!(Sysno::setsid);
-        let _ = syscall!(Sysno::chdir, c"/".as_ptr());
-        libc::prctl(libc::PR_SET_NAME, c"headwater-keep".as_ptr());
-        for n in 1..=HIGHEST {
-            let usual = if n == libc::SIGPIPE {
-                libc::SIG_IGN
-            } else {
-                libc::SIG_DFL
-            };
-            libc::signal(n, usual);
-        }
-    }
-    sys::mask_signals(libc::SIG_SETMASK, 0);
-    close_descriptors();
-}
-
-fn close_descriptors() {
-    // None of them is ours.
-    let close = |from: i32, to: u32| {
-        let _ = sys::close_range(from as u32, to);
-    };
-    let null = sys::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap_or(-1);
-    for fd in 0..3 {
-        let _ = sys::dup3(null, fd, 0);
-    }
-    let mut from = 3;
-    for (fd, h) in table::entries() {
-        if h.kind() == Kind::Hidden {
-            if fd > from {
-                close(from, fd as u32 - 1);
-            }
-            from = from.max(fd + 1);
-        } else {
-            table::clear(fd);
-        }
-    }
-    close(from, u32::MAX);
 }

@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use headwater_channel::lock::Lock;
 use headwater_host::counters::Reason;
+use headwater_host::free_list::FreeList;
 use headwater_host::reclaim::Entered;
-use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{memory, process, sys};
 
@@ -28,15 +29,21 @@ headwater_host::large! {
 static REST: OnceLock<Option<&'static [Conn; CONNS - NEAR]>> = OnceLock::new();
 #[unsafe(link_section = ".data")]
 static TOP: AtomicU32 = AtomicU32::new(0);
-/// {tag: 32, index + 1: 32}
 #[unsafe(link_section = ".data")]
-static FREE: AtomicU64 = AtomicU64::new(0);
+static FREE: FreeList = FreeList::new();
 
 /// The entry behind a handle; `None` when it has gone to another socket.
 #[inline(always)]
 pub fn get(h: Handle) -> Option<&'static Conn> {
     let c = at(h.index())?;
     (c.generation.load(Ordering::Acquire) == h.generation()).then_some(c)
+}
+
+/// The carried connection that `h` stands for, and the view of it.
+#[inline(always)]
+pub fn carried(h: Handle, looks: &Entered) -> Option<(&'static Conn, View<'static>)> {
+    let c = get(h)?;
+    Some((c, c.view(looks)?))
 }
 
 /// Does the number `fd` stand for `c`?
@@ -166,20 +173,8 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
 }
 
 fn take() -> Option<(u32, &'static Conn)> {
-    loop {
-        let free = FREE.load(Ordering::Acquire);
-        let Some(index) = (free as u32).checked_sub(1) else {
-            break;
-        };
-        let c = at(index as usize)?;
-        let next = c.next_free.load(Ordering::Relaxed);
-        let new = ((free >> 32).wrapping_add(1)) << 32 | next as u64;
-        if FREE
-            .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            return Some((index, c));
-        }
+    if let Some(index) = FREE.take(|index| Some(&at(index as usize)?.next_free)) {
+        return Some((index, at(index as usize)?));
     }
     let top = TOP.fetch_add(1, Ordering::Relaxed);
     let Some(c) = at(top as usize) else {
@@ -193,18 +188,7 @@ fn take() -> Option<(u32, &'static Conn)> {
 /// The next new connection may have it.
 #[unsafe(link_section = ".text.life")]
 pub(super) fn give_back(c: &Conn) {
-    let index = place(c);
-    loop {
-        let free = FREE.load(Ordering::Acquire);
-        c.next_free.store(free as u32, Ordering::Relaxed);
-        let new = ((free >> 32).wrapping_add(1)) << 32 | (index as u64 + 1);
-        if FREE
-            .compare_exchange(free, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            return;
-        }
-    }
+    FREE.give(place(c), &c.next_free);
 }
 
 /// All entries in use.

@@ -62,21 +62,10 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
         if !c.serves(v) {
             return Step::Error(EBADF);
         }
-        if !Tx(d.send.tx.load(Ordering::Acquire)).has(PIN) {
+        if !d.tx().has(PIN) {
             None
         } else if buffers.left() == 0 {
-            if switch::readable(v) {
-                return Step::Data(0);
-            }
-            return match look::shown(c) {
-                Shown::Nothing if is_at_mark(c, v) => Step::Data(0),
-                Shown::Nothing => Step::Again,
-                Shown::Bytes => Step::Data(0),
-                Shown::End(end) => {
-                    c.record().error.store(0, Ordering::Relaxed);
-                    end
-                }
-            };
+            return nothing(c, v);
         } else {
             switch::follow_withdrawn(v);
             match c.record().error.swap(0, Ordering::Relaxed) {
@@ -117,6 +106,23 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
 
 /// What the ring holds behind the pin, as long as its sender has not begun to take it back: that is busy elsewhere, and may make no
 /// call any more.
+/// A receive of nothing, which takes nothing: is there something, or an end?
+fn nothing(c: &Conn, v: &View<'_>) -> Step {
+    if switch::readable(v) {
+        return Step::Data(0);
+    }
+    match look::shown(c) {
+        // The urgent byte itself, which isn't read in line.
+        Shown::Nothing if is_at_mark(c, v) => Step::Data(0),
+        Shown::Nothing => Step::Again,
+        Shown::Bytes => Step::Data(0),
+        Shown::End(end) => {
+            c.record().error.store(0, Ordering::Relaxed);
+            end
+        }
+    }
+}
+
 fn read_behind_pin<S: Sink>(
     c: &Conn,
     v: &View<'_>,
@@ -148,27 +154,15 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
     }
     if buffers.left() == 0 {
         // recv(2) of nothing waits all the same, and takes nothing.
-        let pinned = Tx(d.send.tx.load(Ordering::Acquire)).has(PIN);
+        let pinned = d.tx().has(PIN);
         if pinned {
             return Ok(Step::Kernel);
         }
-        if switch::readable(v) {
-            return Ok(Step::Data(0));
-        }
-        return Ok(match look::shown(c) {
-            // The urgent byte itself, which isn't read in line.
-            Shown::Nothing if is_at_mark(c, v) => Step::Data(0),
-            Shown::Nothing => Step::Again,
-            Shown::Bytes => Step::Data(0),
-            Shown::End(end) => {
-                c.record().error.store(0, Ordering::Relaxed);
-                end
-            }
-        });
+        return Ok(nothing(c, v));
     }
     // A few where the sender moves just now; a hostile one could keep us here.
     for _ in 0..MOST_TURNS {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if w.generation() != v.generation {
             return Ok(Step::Error(EBADF));
         }
@@ -240,7 +234,7 @@ fn locked<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Resul
             &d.send.nat
         };
         let n = at.load(Ordering::Acquire);
-        if Tx(d.send.tx.load(Ordering::Acquire)).epoch() != w.epoch() {
+        if d.tx().epoch() != w.epoch() {
             continue;
         }
         let limit = n.wrapping_sub(d.receive.krecv.load(Ordering::Relaxed));
@@ -296,7 +290,7 @@ fn peek_on<S: Sink>(
     } else {
         u64::MAX
     };
-    if Tx(d.send.tx.load(Ordering::Acquire)).epoch() != w.epoch() || limit == 0 {
+    if d.tx().epoch() != w.epoch() || limit == 0 {
         return Ok(());
     }
     if is_at_mark(c, v) {

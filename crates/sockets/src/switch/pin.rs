@@ -7,7 +7,7 @@ use headwater_host::{reclaim, sys};
 use crate::conn::{self, Conn};
 use crate::look;
 use crate::record::{DROPPED, IN_STAYS};
-use crate::segment::{CLOSING, Direction, PIN, Tx, View, WITHDRAWS};
+use crate::segment::{CLOSING, Direction, PIN, View, WITHDRAWS};
 use crate::switch::{kernel_stretch_is_whole, recover_reader, recover_reader_by};
 
 /// The receiver reads only the kernel from here on. False where that is not allowed: ring bytes stand before kernel bytes.
@@ -86,7 +86,7 @@ pub fn unpin(c: &Conn, v: &View<'_>) {
 /// unread in the ring is to be withdrawn. True if it is sent by the ring, and pinned.
 pub fn pin_other_end(v: &View<'_>) -> bool {
     let d = v.out();
-    let by_ring = || Tx(d.send.tx.load(Ordering::Acquire)).by_ring();
+    let by_ring = || d.tx().by_ring();
     if !by_ring() {
         return false;
     }
@@ -109,14 +109,14 @@ fn acknowledge(shadow: i32) {
 }
 
 pub fn is_pinned(d: &Direction) -> bool {
-    Tx(d.send.tx.load(Ordering::Acquire)).has(PIN)
+    d.tx().has(PIN)
 }
 
 /// Under the reader lock. `events` says what the kernel reports of the stream's end.
 fn set_pin(v: &View<'_>, events: impl Fn() -> i16) -> bool {
     let d = v.inn();
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if w.has(PIN) {
             return true;
         }
@@ -127,11 +127,7 @@ fn set_pin(v: &View<'_>, events: impl Fn() -> i16) -> bool {
         // Who has ended the stream, and said so to the kernel alone, sends by it no more.
         let ended = w.by_ring() && !v.in_ring().is_empty() && events() != 0;
         let bit = if ended { CLOSING } else { PIN };
-        if d.send
-            .tx
-            .compare_exchange(w.0, w.0 | bit, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        if d.change(w, w.0 | bit) {
             return !ended;
         }
     }
@@ -140,16 +136,12 @@ fn set_pin(v: &View<'_>, events: impl Fn() -> i16) -> bool {
 /// Under the reader lock. False: the sender has begun to act on it, or kernel bytes are to be read first.
 fn take_pin_back(d: &Direction) -> bool {
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         let re = d.receive.re.load(Ordering::Relaxed) as u16;
         if w.has(WITHDRAWS) || !w.by_ring() || w.epoch() != re {
             return false;
         }
-        if d.send
-            .tx
-            .compare_exchange(w.0, w.0 & !PIN, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        if d.change(w, w.0 & !PIN) {
             return true;
         }
     }
@@ -168,7 +160,7 @@ pub fn take_pin_back_at_end(c: &Conn, v: &View<'_>) -> bool {
     let d = v.inn();
     let _section = v.lock_in(|| recover_reader(c, v));
     loop {
-        let w = Tx(d.send.tx.load(Ordering::Acquire));
+        let w = d.tx();
         if !w.has(PIN) {
             return true;
         }
@@ -181,11 +173,7 @@ pub fn take_pin_back_at_end(c: &Conn, v: &View<'_>) -> bool {
             return false;
         }
         let back = w.0 & !PIN | CLOSING;
-        if d.send
-            .tx
-            .compare_exchange(w.0, back, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
+        if d.change(w, back) {
             d.receive.krecv.store(sent, Ordering::Release);
             d.receive.re.store(w.epoch() as u64, Ordering::Release);
             return true;
@@ -204,7 +192,7 @@ pub fn take_pin_back_if_shut(c: &Conn, v: &View<'_>) {
 /// Pinned, with something in the ring that the sender has not begun to take back?
 pub fn is_readable_behind_pin(v: &View<'_>) -> bool {
     let d = v.inn();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     let re = d.receive.re.load(Ordering::Relaxed) as u16;
     let goes_on = w.has(PIN) && !w.has(WITHDRAWS) && w.by_ring() && w.epoch() == re;
     goes_on && !v.in_ring().is_empty() && !v.record.has(DROPPED)
@@ -224,7 +212,7 @@ pub fn lower_pin(c: &Conn, v: &View<'_>) {
 /// so yet. Under the reader lock.
 pub fn follow_withdrawn(v: &View<'_>) -> bool {
     let d = v.inn();
-    let w = Tx(d.send.tx.load(Ordering::Acquire));
+    let w = d.tx();
     if w.by_ring() {
         return false;
     }
@@ -240,6 +228,6 @@ pub fn follow_withdrawn(v: &View<'_>) -> bool {
 
 /// Pinned, and the peer has not yet sent by the kernel what was in the ring then?
 pub fn behind_pin(v: &View<'_>) -> bool {
-    let w = Tx(v.inn().send.tx.load(Ordering::Acquire));
+    let w = v.inn().tx();
     w.has(PIN) && w.by_ring() && !v.in_ring().is_empty()
 }

@@ -5,7 +5,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys;
 
 use crate::conn::Conn;
-use crate::segment::{PIN, Tx, View, WITHDRAWS};
+use crate::segment::{PIN, View, WITHDRAWS};
 use crate::switch::wake_own_writers;
 use crate::{look, tcp_counts};
 
@@ -18,7 +18,7 @@ pub fn help_withdraw(c: &Conn, v: &View<'_>) -> bool {
 
 #[inline]
 pub fn must_withdraw(v: &View<'_>) -> bool {
-    let w = Tx(v.out().send.tx.load(Ordering::Acquire));
+    let w = v.out().tx();
     w.by_ring() && w.has(PIN)
 }
 
@@ -44,16 +44,12 @@ pub fn withdraw_by(c: &Conn, v: &View<'_>, shadow: i32, buf: &mut [u8]) -> bool 
     let done = {
         let _section = v.lock_out();
         let w = loop {
-            let w = Tx(d.send.tx.load(Ordering::Acquire));
+            let w = d.tx();
             if !(w.by_ring() && w.has(PIN) && w.generation() == v.generation) {
                 return true;
             }
             let begun = w.0 | WITHDRAWS;
-            if d.send
-                .tx
-                .compare_exchange(w.0, begun, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
+            if d.change(w, begun) {
                 break w;
             }
         };

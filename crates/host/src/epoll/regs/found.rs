@@ -55,7 +55,7 @@ impl Inner {
 
     /// Takes out what the kernel has to tell before a registration anew makes it say again what it has said.
     fn collect(&mut self) {
-        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let mut events = [sys::event(0, 0); 16];
         let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);
         for event in &events[..n] {
             let shadow = Tag::of(event.u64).filter(|tag| !tag.is_bell());
@@ -77,7 +77,7 @@ impl Inner {
     /// there something that the program would be told?
     pub fn look_behind(&mut self) -> bool {
         self.watch_hot();
-        let mut events = [epoll_event { events: 0, u64: 0 }; 16];
+        let mut events = [sys::event(0, 0); 16];
         let (mut told, mut has_posted) = (false, false);
         for _ in 0..4 {
             let n = sys::epoll_poll(self.ep, &mut events).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! What the kernel has of each registration: under our tags, or as the program asked.
 
-use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
+use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD};
 
 use super::{EXCLUSIVE, Inner, Reg};
 use crate::counters::{self, Reason};
-use crate::epoll::{ET, MODES, ONESHOT, Tag, fdinfo, kernel_ctl};
+use crate::epoll::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::table::{self, Kind};
 use crate::{aside, sys};
 
@@ -66,10 +66,7 @@ impl Inner {
 
     pub fn add_bell(&mut self, i: usize, bell: i32) -> sys::Result<()> {
         let reg = &mut self.regs[i];
-        let event = epoll_event {
-            events: ET | libc::EPOLLIN as u32,
-            u64: Tag::new(true, reg.generation, reg.fd).0,
-        };
+        let event = sys::event(ET | libc::EPOLLIN as u32, reg.tag(true).0);
         reg.bell = bell;
         match kernel_ctl(self.ep, EPOLL_CTL_ADD, bell, Some(&event)) {
             Ok(()) => {
@@ -159,7 +156,7 @@ impl Inner {
             }
             let reg = &mut self.regs[i];
             (reg.carried, reg.rings) = (false, false);
-            if there(reg.fd, Tag::new(false, reg.generation, reg.fd).0) {
+            if there(reg.fd, reg.tag(false).0) {
                 self.reach(i);
             }
         }
@@ -191,10 +188,7 @@ impl Inner {
 
     /// Registers what the program asked for, as far as `events` go, under the program's data.
     pub(super) fn put(&self, reg: &Reg, events: u32, there: bool) {
-        let event = epoll_event {
-            events: reg.events & events,
-            u64: reg.data,
-        };
+        let event = sys::event(reg.events & events, reg.data);
         let op = match (reg.events & EXCLUSIVE, there) {
             (0, true) => EPOLL_CTL_MOD,
             (0, false) => EPOLL_CTL_ADD,
@@ -223,10 +217,7 @@ impl Inner {
         } else {
             readiness | reg.modes()
         };
-        let event = epoll_event {
-            events: wanted,
-            u64: Tag::new(false, reg.generation, reg.fd).0,
-        };
+        let event = sys::event(wanted, reg.tag(false).0);
         let op = if reg.kernel.is_none() && reg.carried && op == EPOLL_CTL_MOD && reg.known {
             EPOLL_CTL_ADD
         } else {
