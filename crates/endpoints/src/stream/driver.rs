@@ -281,7 +281,7 @@ impl Driver {
             | Request::Unitdata { .. }
             | Request::Ordrel => self.in_order(q, m),
             Request::Info => match self.end.info() {
-                Ok(info) => self.reply(q, &Indication::InfoAck(info)),
+                Ok(info) => self.reply(q, &Indication::InfoAck { info }),
                 Err(e) => self.refuse(q, prim, e),
             },
             Request::Capability { bits } => match self.end.info() {

@@ -45,7 +45,7 @@ impl Module for Sockmod {
     fn rput(&self, q: Queue, m: Message) {
         let is_info = m.kind() == M_PCPROTO;
         match Indication::decode(m.bytes()) {
-            Ok(Indication::InfoAck(info)) if is_info && self.asked.borrow().is_some() => {
+            Ok(Indication::InfoAck { info }) if is_info && self.asked.borrow().is_some() => {
                 let (state, options) = (0, 0);
                 let udata = [
                     info.tidu, info.addr, info.opt, info.etsdu, info.serv, state, options,

@@ -133,7 +133,7 @@ fn answers(indication: &Indication<'_>, prim: i32) -> bool {
     match *indication {
         Indication::ErrorAck { prim: refused, .. } => refused == prim,
         Indication::OkAck { prim: done } => done == prim,
-        Indication::InfoAck(_) => prim == T_INFO_REQ,
+        Indication::InfoAck { .. } => prim == T_INFO_REQ,
         Indication::BindAck { .. } => prim == T_BIND_REQ,
         Indication::OptmgmtAck { .. } => prim == T_OPTMGMT_REQ,
         Indication::AddrAck { .. } => prim == T_ADDR_REQ,

@@ -364,7 +364,7 @@ impl Port for Messages {
         }
         let all = 7u32;
         let ack = self.ask(TI_SYNC, &all.to_ne_bytes())?;
-        let Ok(Indication::InfoAck(info)) = Indication::decode(&ack) else {
+        let Ok(Indication::InfoAck { info }) = Indication::decode(&ack) else {
             return refuse(TPROTO);
         };
         let provider = State::from_number(info.state).unwrap_or_default();
