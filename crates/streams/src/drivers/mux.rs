@@ -15,9 +15,9 @@ use crate::exec::{Info, Module, OpenFlag, Queue};
 use crate::modules::id;
 
 const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
-const I_UNLINK: c_int = (b'S' as c_int) << 8 | 13;
+const I_UNLINK: c_int = I_LINK + 1;
 const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
-const I_PUNLINK: c_int = (b'S' as c_int) << 8 | 23;
+const I_PUNLINK: c_int = I_PLINK + 1;
 
 static MINORS: Minors = Minors::new();
 /// Every linked stream. A persistent link may be taken off by way of another stream than it was made by.

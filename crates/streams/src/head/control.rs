@@ -2,7 +2,6 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use headwater_channel::lock::Taken;
 use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
 use headwater_host::sys::Errno;
@@ -12,6 +11,7 @@ use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, is_bad, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
+use crate::exec::registry::find_module;
 use crate::pipe::section;
 use crate::pipe::words::state;
 
@@ -158,7 +158,7 @@ pub unsafe fn ioctl(
             }
             I_FIND => {
                 let wanted = name(arg)?;
-                if local::find_module(wanted).is_none() {
+                if find_module(wanted).is_none() {
                     return Err(libc::EINVAL);
                 }
                 Ok(local::modules(head).iter().any(|m| m.as_bytes() == wanted) as c_int)
@@ -569,11 +569,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.incoming();
-        let section =
-            section::enter(&ring.state.reader.lock).ok_or(Trouble::Fails(libc::EPROTO))?;
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return Err(Trouble::Fails(libc::EPROTO));
-        }
+        let section = section::reading(&ring).ok_or(Trouble::Fails(libc::EPROTO))?;
         if self.is_queued() {
             // Since we looked.
             return Err(Trouble::NeedsQueue);

@@ -1,7 +1,6 @@
 //! The messages that can be read at a head, in the order in which they are: high priority, then bands from 255 down,
 //! then ordinary ones. They lie in a pipe's ring or in a queue; reading and getmsg are the same for both.
 
-use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Corrupt, Frame, Ring};
 use headwater_host::process;
 use headwater_host::sync::AtomicU32;
@@ -343,12 +342,9 @@ pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
     } else {
         head.incoming()
     };
-    let Some(section) = section::enter(&ring.state.reader.lock) else {
+    let Some(section) = section::reading(&ring) else {
         return false;
     };
-    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        return false;
-    }
     let counts = head.band_bytes(out);
     let mut opened = false;
     while let Ok(Some(frame)) = ring.find(|f| {

@@ -300,15 +300,16 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
         &head.looks,
         &head.seen_names,
         &head.signals,
+        &head.blocked,
+        &head.watched,
+        &head.inherited,
+        &head.ended,
     ] {
         word.store(0, Ordering::Relaxed);
     }
     head.pumped.store(0, Ordering::Relaxed);
     signals::resumed(head);
     head.asleep.clear();
-    for word in [&head.blocked, &head.watched, &head.inherited, &head.ended] {
-        word.store(0, Ordering::Relaxed);
-    }
     head.fd.store(fd, Ordering::Relaxed);
     head.entries.store(1, Ordering::Release);
     Ok(head)

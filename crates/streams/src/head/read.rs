@@ -1,6 +1,5 @@
 //! read(2) and readv(2), in the read modes of I_SRDOPT.
 
-use headwater_channel::lock::Taken;
 use headwater_host::sys::Errno;
 use headwater_host::{process, signal};
 use libc::iovec;
@@ -45,12 +44,9 @@ impl Head {
         }
         self.enter_plain(plain);
         let _quiet = process::Quiet::new();
-        let Some(section) = section::enter(&ring.state.reader.lock) else {
+        let Some(section) = section::reading(&ring) else {
             return 0;
         };
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return 0;
-        }
         let mut done = 0;
         // A module pushed meanwhile takes what is there.
         let queued = self.is_queued();

@@ -59,7 +59,7 @@ pub mod state {
 }
 
 /// One stream head. Read with nearly every call, written rarely.
-#[derive(SharedSafe)]
+#[derive(SharedSafe, Default)]
 #[repr(C, align(128))]
 pub struct HeadWords {
     pub state: AtomicU32,
