@@ -20,17 +20,15 @@ use headwater_ipnet::Address;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::options::PacketOptions;
 use headwater_ipnet::{self as ip, Inbox, socket};
-use headwater_tpi::error::{
-    TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TLOOK, TNOADDR, TNODATA, TOUTSTATE,
-};
+use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TLOOK, TNOADDR, TNODATA, TOUTSTATE};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 use ping::Ping;
 use sent::Sent;
 
-use crate::inet::settings::{Chosen, Options};
+use crate::inet::settings::Chosen;
 use crate::inet::undelivered::Undelivered;
-use crate::inet::{self, datagrams, hidden_copy, length, scatter};
+use crate::inet::{self, datagrams, hand_out, hidden_copy, length};
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
 
@@ -330,37 +328,22 @@ impl Provider for Rawip {
         if !there {
             return Err(Refusal::new(TNODATA));
         }
-        let taken = self.taken;
+        let mut taken = self.taken;
         let Some((from, data)) = self.front() else {
             self.pop();
             return Err(Refusal::new(TNODATA));
         };
-        if taken.is_none() && !into.addr.is_empty() {
-            let Some(room) = into.addr.get_mut(..from.len() as usize) else {
-                self.pop();
-                return Err(Refusal::new(TBUFOVFLW));
-            };
-            room.copy_from_slice(from.bytes());
-            into.addr_len = room.len();
-        }
         let begin = taken.unwrap_or(0).min(data.len());
-        let n = scatter(&data[begin..], into.data);
-        into.data_len = n;
-        into.more = begin + n < data.len();
-        if into.more {
-            self.taken = Some(begin + n);
-        } else {
+        let done = hand_out(&mut taken, || Some(from), &data[begin..], into);
+        self.taken = taken;
+        if done != Ok(false) {
             self.pop();
         }
-        Ok(())
+        done.map(drop)
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let mut settings = Options {
-            fd: self.fd,
-            v6: self.v6,
-            chosen: &mut self.chosen,
-        };
+        let mut settings = self.chosen.on(self.fd, self.v6);
         options::negotiate(&TABLE, &mut settings, flags, opts)
     }
 

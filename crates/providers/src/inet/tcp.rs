@@ -19,7 +19,7 @@ use super::ahead::Ahead;
 use super::coalesce::{Held, LARGE};
 use super::connection::Socket;
 use super::run::Run;
-use super::settings::{Chosen, Options};
+use super::settings::Chosen;
 use super::{local, poll};
 use crate::options::{self, Known, Value};
 use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
@@ -498,12 +498,7 @@ impl Provider for Tcp {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let (fd, v6) = (self.socket.fd(), self.v6);
-        let mut settings = Options {
-            fd,
-            v6,
-            chosen: &mut self.chosen,
-        };
+        let mut settings = self.chosen.on(self.socket.fd(), self.v6);
         let answer = options::negotiate(&TABLE, &mut settings, flags, opts);
         let nodelay = TABLE[1]
             .iter()

@@ -115,6 +115,7 @@ pub fn front(data: &[iovec], mut most: usize) -> Vec<iovec> {
 }
 
 /// Copies as much in as there is room for; how much that was.
+#[inline]
 pub fn scatter(into: &[iovec], mut bytes: &[u8]) -> usize {
     let mut done = 0;
     for v in into.iter().filter(|v| v.iov_len > 0) {
