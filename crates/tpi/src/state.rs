@@ -249,128 +249,49 @@ const STABLE: [State; 7] = [
     Unbnd, Idle, WconCreq, WresCind, DataXfer, WindOrdrel, WreqOrdrel,
 ];
 
-/// The provider's machine. Options can be managed in every stable state; of these only Idle has a state to wait in.
-const TABLE: &[(State, &[(Event, State)])] = &[
-    (
-        Unbnd,
-        &[
-            (BindReq, WackBreq),
-            (PassConn, DataXfer),
-            (OptmgmtReq, Unbnd),
-            (OptmgmtAck, Unbnd),
-            (ErrorAck, Unbnd),
-        ],
-    ),
-    (WackBreq, &[(BindAck, Idle), (ErrorAck, Unbnd)]),
-    (WackUreq, &[(OkAck1, Unbnd), (ErrorAck, Idle)]),
-    (
-        Idle,
-        &[
-            (UnbindReq, WackUreq),
-            (OptmgmtReq, WackOptreq),
-            (UnitdataReq, Idle),
-            (UnitdataInd, Idle),
-            (UderrorInd, Idle),
-            (ConnReq, WackCreq),
-            (ConnInd, WresCind),
-            (PassConn, DataXfer),
-        ],
-    ),
-    (WackOptreq, &[(OptmgmtAck, Idle), (ErrorAck, Idle)]),
-    (WackCreq, &[(OkAck1, WconCreq), (ErrorAck, Idle)]),
-    (
-        WconCreq,
-        &[
-            (ConnCon, DataXfer),
-            (DisconInd1, Idle),
-            (DisconReq, WackDreq6),
-            (OptmgmtReq, WconCreq),
-            (OptmgmtAck, WconCreq),
-            (ErrorAck, WconCreq),
-        ],
-    ),
-    (
-        WresCind,
-        &[
-            (ConnInd, WresCind),
-            (ConnRes, WackCres),
-            (DisconReq, WackDreq7),
-            (DisconInd2, Idle),
-            (DisconInd3, WresCind),
-            (OptmgmtReq, WresCind),
-            (OptmgmtAck, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (
-        WackCres,
-        &[
-            (OkAck2, DataXfer),
-            (OkAck3, Idle),
-            (OkAck4, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (
-        DataXfer,
-        &[
-            (DataReq, DataXfer),
-            (ExdataReq, DataXfer),
-            (OptdataReq, DataXfer),
-            (DataInd, DataXfer),
-            (ExdataInd, DataXfer),
-            (OptdataInd, DataXfer),
-            (OrdrelReq, WindOrdrel),
-            (OrdrelInd, WreqOrdrel),
-            (DisconReq, WackDreq9),
-            (DisconInd1, Idle),
-            (OptmgmtReq, DataXfer),
-            (OptmgmtAck, DataXfer),
-            (ErrorAck, DataXfer),
-        ],
-    ),
-    (
-        WindOrdrel,
-        &[
-            (DataInd, WindOrdrel),
-            (ExdataInd, WindOrdrel),
-            (OptdataInd, WindOrdrel),
-            (OrdrelInd, Idle),
-            (DisconReq, WackDreq10),
-            (DisconInd1, Idle),
-            (OptmgmtReq, WindOrdrel),
-            (OptmgmtAck, WindOrdrel),
-            (ErrorAck, WindOrdrel),
-        ],
-    ),
-    (
-        WreqOrdrel,
-        &[
-            (DataReq, WreqOrdrel),
-            (ExdataReq, WreqOrdrel),
-            (OptdataReq, WreqOrdrel),
-            (OrdrelReq, Idle),
-            (DisconReq, WackDreq11),
-            (DisconInd1, Idle),
-            (OptmgmtReq, WreqOrdrel),
-            (OptmgmtAck, WreqOrdrel),
-            (ErrorAck, WreqOrdrel),
-        ],
-    ),
-    (WackDreq6, &[(OkAck1, Idle), (ErrorAck, WconCreq)]),
-    (
-        WackDreq7,
-        &[
-            (OkAck2, Idle),
-            (OkAck3, Idle),
-            (OkAck4, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (WackDreq9, &[(OkAck1, Idle), (ErrorAck, DataXfer)]),
-    (WackDreq10, &[(OkAck1, Idle), (ErrorAck, WindOrdrel)]),
-    (WackDreq11, &[(OkAck1, Idle), (ErrorAck, WreqOrdrel)]),
-];
+macro_rules! moves {
+    ($($state:ident $(, options in $same:ident)?: $($event:ident => $then:ident),+;)*) => {
+        /// The provider's machine. Options can be managed in every stable state; of these only Idle has a state to wait in.
+        const TABLE: &[(State, &[(Event, State)])] = &[$((
+            $state,
+            &[
+                $(($event, $then),)+
+                $((OptmgmtReq, $same), (OptmgmtAck, $same), (ErrorAck, $same),)?
+            ],
+        ),)*];
+    };
+}
+
+moves! {
+    Unbnd, options in Unbnd: BindReq => WackBreq, PassConn => DataXfer;
+    WackBreq: BindAck => Idle, ErrorAck => Unbnd;
+    WackUreq: OkAck1 => Unbnd, ErrorAck => Idle;
+    Idle:
+        UnbindReq => WackUreq, OptmgmtReq => WackOptreq, UnitdataReq => Idle, UnitdataInd => Idle,
+        UderrorInd => Idle, ConnReq => WackCreq, ConnInd => WresCind, PassConn => DataXfer;
+    WackOptreq: OptmgmtAck => Idle, ErrorAck => Idle;
+    WackCreq: OkAck1 => WconCreq, ErrorAck => Idle;
+    WconCreq, options in WconCreq: ConnCon => DataXfer, DisconInd1 => Idle, DisconReq => WackDreq6;
+    WresCind, options in WresCind:
+        ConnInd => WresCind, ConnRes => WackCres, DisconReq => WackDreq7, DisconInd2 => Idle,
+        DisconInd3 => WresCind;
+    WackCres: OkAck2 => DataXfer, OkAck3 => Idle, OkAck4 => WresCind, ErrorAck => WresCind;
+    DataXfer, options in DataXfer:
+        DataReq => DataXfer, ExdataReq => DataXfer, OptdataReq => DataXfer, DataInd => DataXfer,
+        ExdataInd => DataXfer, OptdataInd => DataXfer, OrdrelReq => WindOrdrel,
+        OrdrelInd => WreqOrdrel, DisconReq => WackDreq9, DisconInd1 => Idle;
+    WindOrdrel, options in WindOrdrel:
+        DataInd => WindOrdrel, ExdataInd => WindOrdrel, OptdataInd => WindOrdrel,
+        OrdrelInd => Idle, DisconReq => WackDreq10, DisconInd1 => Idle;
+    WreqOrdrel, options in WreqOrdrel:
+        DataReq => WreqOrdrel, ExdataReq => WreqOrdrel, OptdataReq => WreqOrdrel,
+        OrdrelReq => Idle, DisconReq => WackDreq11, DisconInd1 => Idle;
+    WackDreq6: OkAck1 => Idle, ErrorAck => WconCreq;
+    WackDreq7: OkAck2 => Idle, OkAck3 => Idle, OkAck4 => WresCind, ErrorAck => WresCind;
+    WackDreq9: OkAck1 => Idle, ErrorAck => DataXfer;
+    WackDreq10: OkAck1 => Idle, ErrorAck => WindOrdrel;
+    WackDreq11: OkAck1 => Idle, ErrorAck => WreqOrdrel;
+}
 
 /// TABLE by state and event: asked for every datagram.
 const BY_STATE: [[Option<State>; Event::ALL.len()]; State::ALL.len()] = {
