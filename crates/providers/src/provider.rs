@@ -101,6 +101,12 @@ pub enum Waiter {
     },
 }
 
+/// There is no data: TNODATA; TLOOK, where something else is to be told.
+pub fn nothing(is_news: bool) -> Refusal {
+    use headwater_tpi::error::{TLOOK, TNODATA};
+    Refusal::new(if is_news { TLOOK } else { TNODATA })
+}
+
 /// Sleeps until something may have changed, and no longer than to the deadline (nanoseconds). Errors: EINTR, ETIME.
 pub type Sleep = Box<dyn FnOnce(Option<u64>) -> Result<(), headwater_host::sys::Errno> + Send>;
 

@@ -19,7 +19,7 @@ use super::watching::Watching;
 use super::{datagrams, hand_out, length, local, poll};
 use crate::flusher::{self, Went};
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter, nothing};
 
 const TABLE: [&[Known]; 3] = [
     &options::GENERIC_CONNECTIONLESS,
@@ -296,11 +296,7 @@ impl Provider for Udp {
         }
         if !there {
             self.flush();
-            return Err(Refusal::new(if self.errors.is_empty() {
-                TNODATA
-            } else {
-                TLOOK
-            }));
+            return Err(nothing(!self.errors.is_empty()));
         }
         let Some(front) = self.incoming.front(self.taken.unwrap_or(0)) else {
             return Err(Refusal::new(TNODATA));

@@ -22,7 +22,7 @@ use super::here::Here;
 use crate::inet::udp::Udp;
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{hand_out, hidden_copy};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider};
+use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, nothing};
 
 const HEADER: usize = 8;
 /// Packets taken from the kernel in one call.
@@ -234,8 +234,7 @@ impl Raw {
     pub fn receive(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
         if !self.fill() {
-            let errors = self.has_errors();
-            return Err(Refusal::new(if errors { TLOOK } else { TNODATA }));
+            return Err(nothing(self.has_errors()));
         }
         let mut taken = self.taken.take();
         let Some(arrival) = self.inbox.front() else {

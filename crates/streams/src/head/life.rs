@@ -105,7 +105,7 @@ pub fn close(fd: i32, h: Handle) {
 /// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
 pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
     let looks = reclaim::enter();
-    if let Some(head) = pipe.head(side).filter(|head| try_hold(head)) {
+    if let Some(head) = pipe.head(side).filter(|head| hold(head)) {
         return enter_copy(Held(head), head.handle(), fd).map(|()| head);
     }
     drop(looks);
@@ -123,7 +123,7 @@ pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, E
 pub fn adopt_hidden(pipe: &'static Pipe, side: u32, shadow: i32) -> Result<&'static Head, Errno> {
     bury();
     match pipe.head(side) {
-        Some(head) if try_hold(head) => Ok(head),
+        Some(head) if hold(head) => Ok(head),
         _ => put_on(pipe, side, shadow),
     }
 }
@@ -139,7 +139,7 @@ pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
     with(|lists| {
         let pipe = lists.pipes.iter().find(|p| p.inode == inode)?;
         let heads = [0, 1].into_iter().filter_map(|side| pipe.head(side));
-        heads.into_iter().find(|head| try_hold(head))
+        heads.into_iter().find(|head| hold(head))
     })
 }
 
@@ -195,7 +195,7 @@ impl Drop for Held {
 /// The head behind a handle, for who goes on with it beyond a look.
 pub fn held(h: Handle) -> Option<Held> {
     let looks = reclaim::enter();
-    let head = super::get(h, &looks).filter(|head| try_hold(head))?;
+    let head = super::get(h, &looks).filter(|head| hold(head))?;
     let held = Held(head);
     // It may have been closed, and used again, before that.
     (head.handle() == h.with_tag(0)).then_some(held)
@@ -220,8 +220,9 @@ pub fn give_up(pipe: &'static Pipe) {
     }
 }
 
-/// Unless it is being closed.
-fn try_hold(head: &Head) -> bool {
+/// Keeps a head open without a descriptor of the program. False: it is being closed.
+#[must_use]
+pub fn hold(head: &Head) -> bool {
     let more = |n| (n > 0 && n & ENDS == 0).then_some(n + 1);
     head.entries
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
@@ -403,12 +404,6 @@ fn enter_copy(held: Held, h: Handle, fd: i32) -> Result<(), Errno> {
     opening::duplicated(h);
     core::mem::forget(held);
     Ok(())
-}
-
-/// Keeps a head open without a descriptor of the program. False: it is being closed.
-#[must_use]
-pub fn hold(head: &'static Head) -> bool {
-    try_hold(head)
 }
 
 /// Takes back one [`hold`].

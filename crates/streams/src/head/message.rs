@@ -400,9 +400,7 @@ fn get_from(
             Some(room) => {
                 let n = have.min(room.iov_len);
                 if n > 0 {
-                    let iov = [room];
-                    let mut sink = Sink::new(&iov);
-                    sink.fill(inlet, skip, n);
+                    Sink::new(&[room]).fill_by(skip, n, |skip, to| inlet.copy(skip, to));
                 }
                 taken[i] = Some(n);
                 if i == 0 {

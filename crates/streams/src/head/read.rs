@@ -305,14 +305,14 @@ fn read_from(
             .map(|d| d.min(skip + n - of_control.unwrap_or(0)));
         let mode = options & RMODEMASK;
         if mode == RMSGD {
-            sink.fill(inlet, skip, n);
+            sink.fill_by(skip, n, |skip, to| inlet.copy(skip, to));
             inlet.take(front.control, front.data)?;
             return Ok(Some(n));
         }
         let control_left = front.control.is_some() && of_control != front.control;
         let of_data = if control_left { None } else { of_data };
         // Copied first: taking can only fail before anything was taken, and then the copy is made again.
-        sink.fill(inlet, skip, n);
+        sink.fill_by(skip, n, |skip, to| inlet.copy(skip, to));
         inlet.take(of_control, of_data)?;
         *done += n;
         let whole = n == len;
