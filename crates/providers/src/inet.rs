@@ -32,6 +32,7 @@ use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TBUFOVFLW, TNOADDR, TNOD
 
 pub use crate::loopback::buffers::len as length;
 use crate::loopback::buffers::scatter;
+use crate::loopback::name;
 use crate::provider::{Datagram, Outcome};
 
 /// A fresh socket of ours that does not block.
@@ -60,11 +61,7 @@ pub fn local(fd: i32) -> Option<Address> {
 
 /// What poll(2) says now.
 pub fn poll(fd: i32, events: i16) -> i16 {
-    let mut set = [sys::entry(fd, events)];
-    match sys::ppoll(&mut set, Some(0)) {
-        Ok(1..) => set[0].revents,
-        _ => 0,
-    }
+    name::poll(fd, events, 0)
 }
 
 /// What a set says of a datagram socket, to a user for whom errors are something to be taken.

@@ -105,20 +105,14 @@ impl Rawip {
     }
 
     fn read_errors(&mut self) {
-        let by_id = matches!(self.way, Way::Raw);
-        let sent = &self.sent;
-        self.errors.read(self.fd, &|failure, quoted| {
-            sent.concerns(failure, quoted, by_id)
-        });
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
+        self.errors.read(self.fd, &concerns);
     }
 
     /// Has the network said something of what was sent?
     fn hears_errors(&mut self) -> bool {
-        let by_id = matches!(self.way, Way::Raw);
-        let sent = &self.sent;
-        self.errors.hears(self.fd, &|failure, quoted| {
-            sent.concerns(failure, quoted, by_id)
-        })
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
+        self.errors.hears(self.fd, &concerns)
     }
 
     /// Is there a packet to hand out? May find errors instead.
@@ -310,13 +304,10 @@ impl Provider for Rawip {
         }
         // The kernel takes no port but 0 from senders of IPv6.
         let to = to.with_port(0);
-        let by_id = matches!(self.way, Way::Raw);
         self.sent.note(&to, self.protocol, data);
-        let sent = &self.sent;
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
         self.errors
-            .send(self.fd, &to, data, &control.0[..n], &|failure, quoted| {
-                sent.concerns(failure, quoted, by_id)
-            })
+            .send(self.fd, &to, data, &control.0[..n], &concerns)
     }
 
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {

@@ -16,8 +16,9 @@ use super::batch::Outgoing;
 use super::settings::Chosen;
 use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
-use super::{datagrams, hand_out, length, local, poll};
+use super::{datagrams, hand_out, length, local};
 use crate::flusher::{self, Went};
+use crate::loopback::name;
 use crate::options::{self, Known};
 use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter, nothing};
 
@@ -374,16 +375,9 @@ impl Provider for Udp {
         // Datagrams may be lost; those that the kernel takes are not.
         let mut turns = 0;
         while !self.send_held() && turns < 100 {
-            poll_writable(self.fd);
+            name::poll(self.fd, libc::POLLOUT, 1_000_000);
             turns += 1;
         }
         self.outgoing.clear();
-    }
-}
-
-fn poll_writable(fd: i32) {
-    if poll(fd, libc::POLLOUT) == 0 {
-        let mut set = [sys::entry(fd, libc::POLLOUT)];
-        let _ = sys::ppoll(&mut set, Some(1_000_000));
     }
 }

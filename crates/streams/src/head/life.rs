@@ -1,9 +1,7 @@
 //! Heads come and go: pipes, descriptors, fork, the end of the process.
 
-use core::cell::UnsafeCell;
 use core::time::Duration;
 
-use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::reclaim::{Entered, Retired};
 use headwater_host::sync::{Ordering, fence};
@@ -14,6 +12,7 @@ use headwater_host::{process, reclaim, sys};
 use super::{ENDS, Head, SLAB, TOP, local, opening, parcels, signals};
 use crate::background;
 use crate::board::{self, MOST};
+use crate::exec::guarded::Guarded;
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 
@@ -27,11 +26,6 @@ const SHORTEST: u64 = Duration::from_millis(10).as_nanos() as u64;
 const MOST_RETIRED: usize = 64;
 /// So few are not worth a barrier of their own, unless a single thread needs none.
 const FEW_RETIRED: usize = 8;
-
-struct Life {
-    lock: Lock,
-    lists: UnsafeCell<Lists>,
-}
 
 struct Lists {
     free: Vec<u32>,
@@ -48,23 +42,15 @@ enum Gone {
     Pipe(&'static Pipe),
 }
 
-// SAFETY: the lists are only reached under the lock.
-unsafe impl Sync for Life {}
-
-static LIFE: Life = Life {
-    lock: Lock::new(),
-    lists: UnsafeCell::new(Lists {
-        free: Vec::new(),
-        left: Vec::new(),
-        pipes: Vec::new(),
-        retired: Retired::new(),
-    }),
-};
+static LISTS: Guarded<Lists> = Guarded::new(Lists {
+    free: Vec::new(),
+    left: Vec::new(),
+    pipes: Vec::new(),
+    retired: Retired::new(),
+});
 
 fn with<T>(f: impl FnOnce(&mut Lists) -> T) -> T {
-    let _section = process::lock(&LIFE.lock);
-    // SAFETY: under the lock, and f cannot come back here: handlers are put off in a section.
-    f(unsafe { &mut *LIFE.lists.get() })
+    f(&mut LISTS.enter())
 }
 
 /// streams_pipe(3): two new ends. Errors: EMFILE, ENFILE, ENOMEM, ENOSR (too many streams).
@@ -538,7 +524,7 @@ fn told(moment: &mut Moment) {
 }
 
 fn before_fork() -> bool {
-    core::mem::forget(process::lock(&LIFE.lock));
+    LISTS.keep_out();
     // Both processes hold every end from now on.
     for head in super::all(&reclaim::enter()) {
         if let Some(pipe) = head.pipe() {
@@ -554,8 +540,7 @@ fn before_fork() -> bool {
 }
 
 fn after_fork(_in_child: bool) {
-    LIFE.lock.unlock();
-    process::end_section();
+    LISTS.let_in();
 }
 
 /// The process ends: streams are closed as by close(2).
