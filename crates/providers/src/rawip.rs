@@ -30,14 +30,13 @@ use crate::inet::settings::Chosen;
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{self, datagrams, hand_out, hidden_copy, length};
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Outcome, Provider, Waiter};
 
 const TABLE: [&[Known]; 2] = [&options::GENERIC_CONNECTIONLESS, &options::IP];
 /// An IP packet; with the kernel's header less fits, and sendmsg(2) says so.
 const LARGEST: usize = 65_535;
 /// Packets taken from the kernel in a call at most.
 const AHEAD: usize = 8;
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 
 /// How packets go.
 enum Way {

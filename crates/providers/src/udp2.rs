@@ -42,10 +42,8 @@ use crate::inet::{length, poll};
 use crate::loopback::connectionless::{Own, push, take};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
-use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Look, OUT, Outcome, Provider, Waiter};
 
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
 /// What is handed on of an endpoint that is raw: the socket that holds the port.
 const HELD: &str = "held/";
 /// Between two looks for room, in nanoseconds: a ring of another's has no bell of ours.

@@ -20,7 +20,7 @@ use super::{datagrams, hand_out, length, local};
 use crate::flusher::{self, Went};
 use crate::loopback::name;
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter, nothing};
+use crate::provider::{Arrived, Datagram, Event, IN, Look, Outcome, Provider, Waiter, nothing};
 
 const TABLE: [&[Known]; 3] = [
     &options::GENERIC_CONNECTIONLESS,
@@ -29,7 +29,6 @@ const TABLE: [&[Known]; 3] = [
 ];
 /// The largest datagram of IPv4.
 pub const LARGEST: usize = 65_507;
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 
 pub struct Udp {
     fd: i32,

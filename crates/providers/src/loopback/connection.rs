@@ -14,11 +14,10 @@ use super::sizes::{Held, Wishes};
 use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
 use crate::provider::{
-    Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter, nothing,
+    self, Arrived, Event, IN, Outcome, Pending, Provider, Received, Sending, Waiter, nothing,
 };
 
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32 | libc::POLLWRBAND as u32;
+const OUT: u32 = provider::OUT | libc::POLLWRBAND as u32;
 const URGENT: u32 = libc::POLLPRI as u32 | libc::POLLRDBAND as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 

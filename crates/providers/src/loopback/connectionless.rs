@@ -23,10 +23,7 @@ use super::link::{from_hex, to_hex};
 use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
 use crate::options::{self, GENERIC_CONNECTIONLESS, Remembered};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter, nothing};
-
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
+use crate::provider::{Arrived, Datagram, Event, IN, OUT, Outcome, Provider, Waiter, nothing};
 
 const LENGTHS: usize = 4;
 /// Destinations that an endpoint remembers, and failures that wait for the user.

@@ -162,6 +162,14 @@ pub fn done(q: Queue, mut m: Message, value: c_int) {
     acknowledge(q, m, value, 0);
 }
 
+/// Answers that it is done, or with an errno.
+pub fn result(q: Queue, m: Message, result: Result<(), c_int>) {
+    match result {
+        Ok(()) => done(q, m, 0),
+        Err(errno) => refuse(q, m, errno),
+    }
+}
+
 /// Answers with an errno.
 pub fn refuse(q: Queue, mut m: Message, errno: c_int) {
     m.take_rest();

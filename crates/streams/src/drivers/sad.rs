@@ -81,10 +81,7 @@ fn request(q: Queue, m: Message) {
     match reply::command(&m) {
         Some(SAD_SAP) => {
             if let Argument::Is(wanted, m) = reply::argument::<StrAPush>(q, m) {
-                match set(&wanted) {
-                    Ok(()) => reply::done(q, m, 0),
-                    Err(errno) => reply::refuse(q, m, errno),
-                }
+                reply::result(q, m, set(&wanted));
             }
         }
         Some(SAD_GAP) => {
