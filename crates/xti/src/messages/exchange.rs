@@ -4,7 +4,7 @@ use headwater_endpoints::stream::TI_GETADDRS;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::Outcome;
 use headwater_streams::ddi::M_PCPROTO;
-use headwater_streams::head::inlet::{Front, Inlet};
+use headwater_streams::head::inlet::{Front, Inlet, Sink};
 use headwater_streams::head::message::Priority;
 use headwater_streams::head::requests::StrIoctl;
 use headwater_streams::head::{self, control, local};
@@ -173,20 +173,11 @@ pub(super) fn take_into(
     front: Front,
     into: &[iovec],
 ) -> Result<usize, head::inlet::Trouble> {
-    let skip = front.control.unwrap_or(0);
-    let mut left = front.data.unwrap_or(0);
-    let mut n = 0;
-    for part in into {
-        let len = part.iov_len.min(left);
-        if len > 0 {
-            // SAFETY: the caller's buffer.
-            inlet.copy(skip + n, unsafe {
-                core::slice::from_raw_parts_mut(part.iov_base.cast(), len)
-            });
-        }
-        n += len;
-        left -= len;
-    }
+    let mut sink = Sink::new(into);
+    let n = front.data.unwrap_or(0).min(sink.left());
+    sink.fill_by(front.control.unwrap_or(0), n, |skip, to| {
+        inlet.copy(skip, to)
+    });
     inlet.take(front.control, front.data.map(|_| n))?;
     Ok(n)
 }
