@@ -196,12 +196,7 @@ pub fn negotiate(
         }
     }
     for asked in &asked {
-        let mut found = table
-            .iter()
-            .copied()
-            .flatten()
-            .filter(|known| concerns(asked, known))
-            .peekable();
+        let mut found = known(table, asked).peekable();
         if found.peek().is_none() {
             answers.refuse(asked);
         }
@@ -260,8 +255,11 @@ impl Answers {
     }
 }
 
-fn concerns(asked: &Opt<'_>, known: &Known) -> bool {
-    asked.level == known.level && (asked.name == T_ALLOPT || asked.name == known.name)
+/// Those that an option of a list names.
+fn known<'a>(table: &[&'a [Known]], asked: &Opt<'_>) -> impl Iterator<Item = &'a Known> {
+    table.iter().copied().flatten().filter(|known| {
+        asked.level == known.level && (asked.name == T_ALLOPT || asked.name == known.name)
+    })
 }
 
 /// All is looked at before anything is changed.
@@ -273,12 +271,7 @@ fn refuse_illegal(table: &[&[Known]], action: i32, asked: &[Opt<'_>]) -> Outcome
             }
             continue;
         }
-        let known = table
-            .iter()
-            .copied()
-            .flatten()
-            .find(|known| concerns(asked, known));
-        if let Some(known) = known
+        if let Some(known) = known(table, asked).next()
             && (action == T_NEGOTIATE || action == T_CHECK && !asked.value.is_empty())
             && known.access == Access::Writable
         {

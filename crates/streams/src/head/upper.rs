@@ -191,12 +191,7 @@ fn set_options(head: &Head, q: Queue, options: &stroptions) {
     if has(SO_READOPT) {
         let mode = options.so_readopt as u32;
         let mode = if mode & 0x10 != 0 { mode & !0x10 } else { mode };
-        words.read_options.store(mode, Relaxed);
-        if mode == 0 {
-            words.clear(state::UNUSUAL_READ);
-        } else {
-            words.set(state::UNUSUAL_READ);
-        }
+        words.set_read_options(mode);
     }
     if has(SO_WROFF) {
         words.write_offset.store(options.so_wroff as u32, Relaxed);

@@ -15,9 +15,6 @@ use crate::tunables;
 
 /// I_SWROPT: write(2) of nothing sends a message of no bytes.
 pub const SNDZERO: u32 = 1;
-/// I_SWROPT: SIGPIPE on an error (SNDPIPE).
-pub const SNDPIPE: u32 = 2;
-
 impl Head {
     /// Writes bytes. Blocks while the stream is full unless O_NONBLOCK; returns how many were written.
     /// Errors: EAGAIN, EINTR, EPIPE (with SIGPIPE), ERANGE, the errno of an M_ERROR.

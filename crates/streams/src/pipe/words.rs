@@ -183,6 +183,14 @@ impl HeadWords {
         self.state.fetch_and(!bits, Ordering::AcqRel);
     }
 
+    pub fn set_read_options(&self, options: u32) {
+        self.read_options.store(options, Ordering::Relaxed);
+        match options {
+            0 => self.clear(state::UNUSUAL_READ),
+            _ => self.set(state::UNUSUAL_READ),
+        }
+    }
+
     /// As stroptions(9S) has it, whatever a peer wrote there.
     pub fn write_offset(&self) -> usize {
         self.write_offset.load(Ordering::Relaxed) as u16 as usize
