@@ -11,8 +11,8 @@ const MESSAGES: usize = 8;
 /// Datagrams that have arrived and were not handed out yet.
 pub struct Incoming {
     slots: Slots<MESSAGES>,
-    /// Segment sizes of the slots.
-    sizes: [usize; MESSAGES],
+    /// Of the slots: length and segment size.
+    filled: [(usize, usize); MESSAGES],
     count: usize,
     /// The slot that is being handed out, from which byte on.
     slot: usize,
@@ -31,7 +31,7 @@ impl Default for Incoming {
     fn default() -> Incoming {
         Incoming {
             slots: Slots::new(MESSAGES),
-            sizes: [0; MESSAGES],
+            filled: [(0, 0); MESSAGES],
             count: 0,
             slot: 0,
             at: 0,
@@ -52,9 +52,10 @@ impl Incoming {
             return None;
         }
         let slot = &self.slots.slots[self.slot];
-        let end = (self.at + self.sizes[self.slot]).min(slot.len);
+        let (len, size) = self.filled[self.slot];
+        let end = (self.at + size).min(len);
         Some(Front {
-            data: &slot.bytes()[self.at + skip..end],
+            data: &slot.bytes[self.at + skip..end],
             from: &slot.from,
             control: &slot.control.0[..slot.control_len],
         })
@@ -63,7 +64,7 @@ impl Incoming {
     /// The one in front is done with.
     #[inline]
     pub fn pop(&mut self) {
-        let (len, size) = (self.slots.slots[self.slot].len, self.sizes[self.slot]);
+        let (len, size) = self.filled[self.slot];
         self.at += size;
         if size == 0 || self.at >= len {
             self.slot += 1;
@@ -74,8 +75,9 @@ impl Incoming {
     /// Takes what the kernel has, when all has been handed out.
     pub fn fill(&mut self, fd: i32) -> sys::Result<()> {
         let got = self.slots.fill(fd)?;
-        for (size, slot) in self.sizes.iter_mut().zip(&self.slots.slots[..got]) {
-            *size = segment_size(&slot.control.0[..slot.control_len]).unwrap_or(slot.len);
+        for (filled, slot) in self.filled.iter_mut().zip(&self.slots.slots[..got]) {
+            let size = segment_size(&slot.control.0[..slot.control_len]);
+            *filled = (slot.len, size.unwrap_or(slot.len));
         }
         (self.count, self.slot, self.at) = (got, 0, 0);
         Ok(())

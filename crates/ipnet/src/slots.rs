@@ -10,7 +10,7 @@ use crate::control::Control;
 const LARGEST: usize = 64 << 10;
 
 pub(crate) struct Slot {
-    bytes: Box<[u8]>,
+    pub bytes: Box<[u8]>,
     pub from: libc::sockaddr_storage,
     pub control: Control,
     pub control_len: usize,
@@ -26,10 +26,6 @@ impl Slot {
             control_len: 0,
             len: 0,
         }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 
     /// The bytes, and the control messages, of which `control_len` bytes are said.
