@@ -1,47 +1,53 @@
 //! The devices that can be opened, by name.
 
+use std::ffi::CStr;
+
 use headwater_providers::inet::{tcp, udp};
 use headwater_providers::loopback::{connection, connectionless};
 use headwater_providers::provider::{Outcome, Provider};
 use headwater_providers::{rawip, udp2};
 use headwater_sctp_stack as sctp;
 
-/// A transport device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Device {
-    Ticlts,
-    Ticots,
-    Ticotsord,
-    Tcp,
-    Udp,
-    Tcp6,
-    Udp6,
-    Rawip,
-    Rawip6,
-    Udp2,
-    Udp26,
-    Sctp,
-    Sctp6,
+macro_rules! devices {
+    ($($device:ident = $name:literal,)*) => {
+        /// A transport device.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Device {
+            $($device,)*
+        }
+
+        use Device::*;
+
+        /// All of them in their order, with their names in /dev.
+        pub const ALL: [(&str, Device); 13] = [$((text($name), $device),)*];
+
+        /// The names alone, for tables of C.
+        pub const NAMES: [&CStr; ALL.len()] = [$($name,)*];
+    };
 }
 
-use Device::*;
+const fn text(name: &CStr) -> &str {
+    match name.to_str() {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+}
 
-/// All of them, with their names in /dev.
-pub const ALL: [(&str, Device); 13] = [
-    ("ticlts", Ticlts),
-    ("ticots", Ticots),
-    ("ticotsord", Ticotsord),
-    ("tcp", Tcp),
-    ("udp", Udp),
-    ("tcp6", Tcp6),
-    ("udp6", Udp6),
-    ("rawip", Rawip),
-    ("rawip6", Rawip6),
-    ("udp2", Udp2),
-    ("udp26", Udp26),
-    ("sctp_t", Sctp),
-    ("sctp6_t", Sctp6),
-];
+devices! {
+    Ticlts = c"ticlts",
+    Ticots = c"ticots",
+    Ticotsord = c"ticotsord",
+    Tcp = c"tcp",
+    Udp = c"udp",
+    Tcp6 = c"tcp6",
+    Udp6 = c"udp6",
+    Rawip = c"rawip",
+    Rawip6 = c"rawip6",
+    Udp2 = c"udp2",
+    Udp26 = c"udp26",
+    Sctp = c"sctp_t",
+    Sctp6 = c"sctp6_t",
+}
 
 impl Device {
     /// By the path that a program opens: /dev/X, /dev/inet/X, /dev/streams/X, /dev/streams/inet/X. /dev/raw is /dev/rawip,
@@ -61,10 +67,7 @@ impl Device {
     }
 
     pub fn name(self) -> &'static str {
-        ALL.iter()
-            .find(|(_, d)| *d == self)
-            .expect("it is in the list")
-            .0
+        ALL[self as usize].0
     }
 
     /// A new endpoint's provider. TSYSERR with the errno where no descriptor is to be had.

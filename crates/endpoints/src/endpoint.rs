@@ -52,6 +52,7 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 static SLAB_LOCK: Lock = Lock::new();
 
 /// Never freed, but used again: a handle's generation tells.
+#[derive(Default)]
 pub struct Endpoint {
     index: u32,
     generation: AtomicU32,
@@ -330,20 +331,10 @@ fn fresh() -> Option<&'static Endpoint> {
     }
     let e = Box::leak(Box::new(Endpoint {
         index: top,
-        generation: AtomicU32::new(0),
         holds: AtomicU32::new(1),
         fd: AtomicI32::new(-1),
-        nonblocking: AtomicU32::new(0),
-        inner: AtomicU64::new(0),
-        carried: AtomicU32::new(0),
         bell: AtomicI32::new(-1),
-        asleep: Roster::default(),
-        armed: AtomicU32::new(0),
-        shared: AtomicPtr::new(core::ptr::null_mut()),
-        blocked: AtomicU32::new(0),
-        fed: AtomicU32::new(0),
-        lock: Lock::new(),
-        core: UnsafeCell::new(None),
+        ..Endpoint::default()
     }));
     SLAB[top as usize].store(e, Ordering::Release);
     TOP.store(top + 1, Ordering::Release);

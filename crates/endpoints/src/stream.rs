@@ -54,19 +54,12 @@ pub fn register() {
     let _ = register_module::<timod::Timod>();
     let _ = register_module::<tirdwr::Tirdwr>();
     let _ = register_module::<sockmod::Sockmod>();
-    device::<0>();
-    device::<1>();
-    device::<2>();
-    device::<3>();
-    device::<4>();
-    device::<5>();
-    device::<6>();
-    device::<7>();
-    device::<8>();
-    device::<9>();
-    device::<10>();
-    device::<11>();
-    device::<12>();
+    macro_rules! devices {
+        ($($at:literal)*) => {
+            $(device::<$at>();)*
+        };
+    }
+    devices!(0 1 2 3 4 5 6 7 8 9 10 11 12);
 }
 
 /// The device at this place in [`device::ALL`], by both its names.

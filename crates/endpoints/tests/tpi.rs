@@ -31,7 +31,7 @@ fn info_and_capability_tell_what_the_device_is() {
         let s = Tpi::open(device);
         let (ack, _) = s.ask(&Request::Info);
         match indication(&ack) {
-            Indication::InfoAck(info) => assert_eq!(
+            Indication::InfoAck { info } => assert_eq!(
                 (info.serv, info.state),
                 (serv, State::Unbnd.number()),
                 "{device}"
@@ -244,7 +244,7 @@ fn timod_answers_ioctls() {
     s.push("timod").unwrap();
     assert_eq!(s.ioctl(TI_GETINFO, &[]), Err(libc::EINVAL));
     let ack = s.ioctl(TI_GETINFO, &Request::Info.encode()).unwrap().1;
-    assert!(matches!(indication(&ack), Indication::InfoAck(info) if info.serv == T_COTS_ORD));
+    assert!(matches!(indication(&ack), Indication::InfoAck { info } if info.serv == T_COTS_ORD));
     let (result, ack) = s
         .ioctl(TI_BIND, &Request::Bind { addr: &[], qlen: 3 }.encode())
         .unwrap();

@@ -1,6 +1,6 @@
 //! struct sockaddr_in and struct sockaddr_in6, as they stand in a netbuf.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use headwater_host::sys::SocketAddress;
 use headwater_tpi::Outcome;
@@ -54,14 +54,9 @@ impl Address {
     }
 
     pub fn ip(&self) -> IpAddr {
-        if self.is_v6() {
-            let mut octets = [0; 16];
-            octets.copy_from_slice(self.host());
-            IpAddr::V6(Ipv6Addr::from(octets))
-        } else {
-            let mut octets = [0; 4];
-            octets.copy_from_slice(self.host());
-            IpAddr::V4(Ipv4Addr::from(octets))
+        match *self.host() {
+            [a, b, c, d] => IpAddr::from([a, b, c, d]),
+            ref host => IpAddr::from(host.first_chunk::<16>().copied().unwrap_or_default()),
         }
     }
 

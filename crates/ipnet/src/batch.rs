@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use headwater_host::{memory, sys};
+use headwater_host::sys;
 use libc::{mmsghdr, msghdr};
 use syscalls::{Sysno, syscall};
 
@@ -10,11 +10,10 @@ use super::icmp;
 use crate::Address;
 use crate::again;
 use crate::control::{Control, put_control};
+use crate::slots::{Slot, Slots};
 
 /// Packets per call at most.
 pub const MOST: usize = 32;
-/// The largest packet of either version.
-const LARGEST: usize = 64 << 10;
 
 /// A packet to send, from the transport header on.
 #[derive(Clone, Copy, Debug)]
@@ -108,23 +107,12 @@ pub fn put_source(control: &mut Control, at: usize, from: IpAddr) -> usize {
 
 // ---- arriving ----
 
-struct Slot {
-    bytes: Box<[u8]>,
-    from: libc::sockaddr_storage,
-    control: Control,
-    control_len: usize,
-    len: usize,
-}
-
 /// Packets taken from a socket and not yet handed out.
 pub struct Inbox {
     v6: bool,
-    slots: Vec<Slot>,
-    most: usize,
+    slots: Slots<MOST>,
     filled: usize,
     next: usize,
-    /// Packets to ask for next: as many as are likely to be there.
-    ask: usize,
 }
 
 /// A packet that has come.
@@ -154,11 +142,9 @@ impl Inbox {
     pub fn new(v6: bool, most: usize) -> Inbox {
         Inbox {
             v6,
-            slots: Vec::new(),
-            most: most.clamp(1, MOST),
+            slots: Slots::new(most),
             filled: 0,
             next: 0,
-            ask: 1,
         }
     }
 
@@ -170,48 +156,8 @@ impl Inbox {
     /// has left.
     pub fn fill(&mut self, fd: i32) -> sys::Result<usize> {
         (self.filled, self.next) = (0, 0);
-        // The reserve is not for packets that can be taken one by one.
-        while self.slots.len() < self.ask && (self.slots.is_empty() || !memory::is_scarce()) {
-            self.slots.push(Slot::new());
-        }
-        let ask = self.ask.min(self.slots.len());
-        let mut messages: [mmsghdr; MOST] = sys::zeroed();
-        let mut parts = [sys::buffer(core::ptr::null::<u8>(), 0); MOST];
-        for (i, slot) in self.slots[..ask].iter_mut().enumerate() {
-            parts[i] = sys::buffer(slot.bytes.as_mut_ptr(), slot.bytes.len());
-            let header = &mut messages[i].msg_hdr;
-            header.msg_name = &raw mut slot.from as *mut _;
-            header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-            header.msg_iov = &mut parts[i];
-            header.msg_iovlen = 1;
-            header.msg_control = slot.control.0.as_mut_ptr() as *mut _;
-            header.msg_controllen = size_of::<Control>() as _;
-        }
-        let got = again(|| {
-            // SAFETY: the messages have valid parts.
-            unsafe {
-                syscall!(
-                    Sysno::recvmmsg,
-                    fd,
-                    messages.as_mut_ptr(),
-                    ask,
-                    libc::MSG_DONTWAIT,
-                    0
-                )
-            }
-            .map_err(|e| e.into_raw())
-        })?;
-        for (slot, message) in self.slots.iter_mut().zip(&messages[..got]) {
-            slot.len = message.msg_len as usize;
-            slot.control_len = message.msg_hdr.msg_controllen;
-        }
-        self.filled = got;
-        self.ask = if got == ask {
-            (ask * 2).min(self.most)
-        } else {
-            got.max(1)
-        };
-        Ok(got)
+        self.filled = self.slots.fill(fd)?;
+        Ok(self.filled)
     }
 
     /// The packet in front; it stays there until [`pop`](Inbox::pop).
@@ -219,7 +165,7 @@ impl Inbox {
         if self.is_empty() {
             return None;
         }
-        self.slots[self.next].arrival(self.v6)
+        self.slots.slots[self.next].arrival(self.v6)
     }
 
     pub fn pop(&mut self) {
@@ -238,21 +184,12 @@ impl Inbox {
 }
 
 impl Slot {
-    fn new() -> Slot {
-        Slot {
-            bytes: vec![0; LARGEST].into_boxed_slice(),
-            from: sys::zeroed(),
-            control: Control([0; 128]),
-            control_len: 0,
-            len: 0,
-        }
-    }
-
     /// `None`: no packet of IP.
     fn arrival(&mut self, v6: bool) -> Option<Arrival<'_>> {
         let from = Address::of_storage(&self.from)?;
-        let told = told(&mut self.control, self.control_len);
-        let whole = &mut self.bytes[..self.len];
+        let control_len = self.control_len;
+        let (whole, control) = self.parts();
+        let told = told(control, control_len);
         let (mut to, mut header) = (told.to, 0);
         // A ping socket of IPv4 does not show the header, but tells the address; a raw one does it the other way round.
         if !v6 && to.is_none() {
@@ -288,7 +225,7 @@ fn told(control: &mut Control, len: usize) -> Told {
     let mut told = Told::default();
     let mut message: msghdr = sys::zeroed();
     message.msg_control = control.0.as_mut_ptr() as *mut _;
-    message.msg_controllen = len.min(size_of::<Control>()) as _;
+    message.msg_controllen = len as _;
     // SAFETY: the kernel has filled the control buffer up to this length; the macros stay inside.
     unsafe {
         let mut c = libc::CMSG_FIRSTHDR(&message);

@@ -1,6 +1,6 @@
 //! ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443): what an error says, and which packet of ours it is about.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 pub const ECHO_REPLY: u8 = 0;
 pub const ECHO: u8 = 8;
@@ -162,16 +162,12 @@ fn quoted_v6(trouble: Trouble, packet: &[u8]) -> Option<Report<'_>> {
         next = extension[0];
         rest = after;
     }
-    let address = |at: usize| {
-        let mut octets = [0; 16];
-        octets.copy_from_slice(&header[at..at + 16]);
-        IpAddr::V6(Ipv6Addr::from(octets))
-    };
+    let address = |at: usize| header[at..].first_chunk::<16>().copied().map(IpAddr::from);
     Some(Report {
         trouble,
         protocol: next,
-        from: address(8),
-        to: address(24),
+        from: address(8)?,
+        to: address(24)?,
         quoted: rest,
     })
 }

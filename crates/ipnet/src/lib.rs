@@ -4,6 +4,7 @@
 //! ```text
 //!   address    struct sockaddr_in, sockaddr_in6                    control   control messages
 //!   incoming   datagrams that arrive, many in one call             outgoing  a datagram that leaves
+//!   slots      room for what arrives
 //!   socket     a raw socket: hidden, close-on-exec, not blocking      batch     many packets in one call, either way
 //!   filter     which packets the kernel keeps for us                  checksum  of RFC 1071, with pseudo headers
 //!   icmp       what an ICMP error says, and of which packet           errors    the same from a socket's error queue
@@ -24,6 +25,7 @@ pub mod incoming;
 pub mod options;
 pub mod outgoing;
 pub mod route;
+mod slots;
 pub mod socket;
 
 pub use address::Address;

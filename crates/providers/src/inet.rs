@@ -28,17 +28,16 @@ mod watching;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TNOADDR};
-use libc::iovec;
+use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TBUFOVFLW, TNOADDR, TNODATA};
 
-use crate::provider::Outcome;
+pub use crate::loopback::buffers::len as length;
+use crate::loopback::buffers::scatter;
+use crate::loopback::name;
+use crate::provider::{Datagram, Outcome};
 
 /// A fresh socket of ours that does not block.
 fn socket(v6: bool, kind: i32) -> Outcome<i32> {
-    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
-    sys::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
-        .and_then(hidden::hide_needed)
-        .map_err(Refusal::system)
+    headwater_ipnet::socket::open(v6, kind, 0).map_err(Refusal::system)
 }
 
 /// A descriptor of the program's as one of ours.
@@ -60,17 +59,9 @@ pub fn local(fd: i32) -> Option<Address> {
     Address::of_storage(&sys::sock_name(fd, false).ok()?)
 }
 
-pub fn length(data: &[iovec]) -> usize {
-    data.iter().map(|v| v.iov_len).sum()
-}
-
 /// What poll(2) says now.
 pub fn poll(fd: i32, events: i16) -> i16 {
-    let mut set = [sys::entry(fd, events)];
-    match sys::ppoll(&mut set, Some(0)) {
-        Ok(1..) => set[0].revents,
-        _ => 0,
-    }
+    name::poll(fd, events, 0)
 }
 
 /// What a set says of a datagram socket, to a user for whom errors are something to be taken.
@@ -83,19 +74,27 @@ pub fn error_is_readable(events: u32) -> u32 {
     }
 }
 
-/// Copies as much as there is room for.
+/// Hands out `rest`, what is left of a datagram of which so many bytes were `taken`; `None`: nothing was told of it yet, and its
+/// sender is told too. True: it is done with. So it is after TBUFOVFLW, the sender did not fit, and TNODATA: it has none.
 #[inline]
-pub fn scatter(from: &[u8], into: &[iovec]) -> usize {
-    let mut done = 0;
-    for v in into {
-        let n = v.iov_len.min(from.len() - done);
-        // SAFETY: the user's buffer.
-        unsafe {
-            core::ptr::copy_nonoverlapping(from.as_ptr().add(done), v.iov_base as *mut u8, n)
-        };
-        done += n;
+pub fn hand_out(
+    taken: &mut Option<usize>,
+    from: impl FnOnce() -> Option<Address>,
+    rest: &[u8],
+    into: &mut Datagram<'_>,
+) -> Outcome<bool> {
+    let before = taken.take();
+    if before.is_none() && !into.addr.is_empty() {
+        let from = from().ok_or(Refusal::new(TNODATA))?;
+        let room = into.addr.get_mut(..from.bytes().len());
+        let room = room.ok_or(Refusal::new(TBUFOVFLW))?;
+        room.copy_from_slice(from.bytes());
+        into.addr_len = room.len();
     }
-    done
+    into.data_len = scatter(into.data, rest);
+    into.more = into.data_len < rest.len();
+    *taken = into.more.then(|| before.unwrap_or(0) + into.data_len);
+    Ok(!into.more)
 }
 
 /// What connectionless providers of IP say of themselves; `largest`: bytes of a datagram.

@@ -119,11 +119,8 @@ impl Drop for Owned {
 }
 
 fn check_address(addr: &[u8]) -> Outcome<()> {
-    if addr.is_empty() || addr.len() > MOST {
-        Err(Refusal::new(TBADADDR))
-    } else {
-        Ok(())
-    }
+    let fits = (1..=MOST).contains(&addr.len());
+    fits.then_some(()).ok_or(Refusal::new(TBADADDR))
 }
 
 fn check_options(opts: &[u8]) -> Outcome<()> {
@@ -135,9 +132,6 @@ fn check_options(opts: &[u8]) -> Outcome<()> {
 }
 
 fn check_user_data(data: &[u8]) -> Outcome<()> {
-    if data.len() > MOST {
-        Err(Refusal::new(TBADDATA))
-    } else {
-        Ok(())
-    }
+    let fits = data.len() <= MOST;
+    fits.then_some(()).ok_or(Refusal::new(TBADDATA))
 }

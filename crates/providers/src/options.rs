@@ -136,30 +136,19 @@ pub const GENERIC_CONNECTIONLESS: [Known; 5] = [
 ];
 
 const LARGEST_BUFFER: i64 = 64 << 20;
-const SNDBUF: Known = Known::new(
-    XTI_GENERIC,
-    XTI_SNDBUF,
-    Kind::Number(1, LARGEST_BUFFER),
-    (65536, 0),
-);
-const RCVBUF: Known = Known::new(
-    XTI_GENERIC,
-    XTI_RCVBUF,
-    Kind::Number(1, LARGEST_BUFFER),
-    (65536, 0),
-);
-const SNDLOWAT: Known = Known::new(
-    XTI_GENERIC,
-    XTI_SNDLOWAT,
-    Kind::Number(1, LARGEST_BUFFER),
-    (1, 0),
-);
-const RCVLOWAT: Known = Known::new(
-    XTI_GENERIC,
-    XTI_RCVLOWAT,
-    Kind::Number(1, LARGEST_BUFFER),
-    (1, 0),
-);
+const SNDBUF: Known = bytes(XTI_SNDBUF, 65536);
+const RCVBUF: Known = bytes(XTI_RCVBUF, 65536);
+const SNDLOWAT: Known = bytes(XTI_SNDLOWAT, 1);
+const RCVLOWAT: Known = bytes(XTI_RCVLOWAT, 1);
+
+const fn bytes(name: u32, default: i64) -> Known {
+    Known::new(
+        XTI_GENERIC,
+        name,
+        Kind::Number(1, LARGEST_BUFFER),
+        (default, 0),
+    )
+}
 
 pub const TCP: [Known; 3] = [
     Known::new(INET_TCP, T_TCP_NODELAY, Kind::Flag, (T_NO as i64, 0)),
@@ -203,21 +192,11 @@ pub fn negotiate(
     };
     if asked.is_empty() && action == T_DEFAULT {
         for option in table.iter().copied().flatten() {
-            answers.add(
-                option,
-                status_of_reading(option),
-                &option.default_value(),
-                0,
-            );
+            answers.tell(option, &option.default_value());
         }
     }
     for asked in &asked {
-        let mut found = table
-            .iter()
-            .copied()
-            .flatten()
-            .filter(|known| concerns(asked, known))
-            .peekable();
+        let mut found = known(table, asked).peekable();
         if found.peek().is_none() {
             answers.refuse(asked);
         }
@@ -245,26 +224,25 @@ impl Answers {
     /// `width`: of the value that was asked with, 0 if there was none.
     fn add(&mut self, option: &Known, status: i32, value: &Value, width: usize) {
         self.overall = worse(self.overall, status);
-        let (level, name, status) = (option.level, option.name, status as u32);
-        match value {
-            Number(n) if width == 8 => self.list.push(level, name, status, &n.to_ne_bytes()),
-            Number(n) if width == 1 || width == 0 && option.kind == Kind::Byte => {
-                self.list.push(level, name, status, &[*n as u8]);
-            }
-            Number(n) => self.list.push_number(level, name, status, *n as i32),
-            Pair(a, b) if width == 16 => {
-                self.list.push(
-                    level,
-                    name,
-                    status,
-                    &[a.to_ne_bytes(), b.to_ne_bytes()].concat(),
-                );
-            }
-            Pair(a, b) => self
-                .list
-                .push_pair(level, name, status, (*a as i32, *b as i32)),
-            Bytes(bytes) => self.list.push(level, name, status, bytes),
-        }
+        let value = match value {
+            Number(n) if width == 8 => n.to_ne_bytes().to_vec(),
+            Number(n) if width == 1 || width == 0 && option.kind == Kind::Byte => vec![*n as u8],
+            Number(n) => (*n as i32).to_ne_bytes().to_vec(),
+            Pair(a, b) if width == 16 => [a, b].map(|n| n.to_ne_bytes()).concat(),
+            Pair(a, b) => [a, b].map(|n| (*n as i32).to_ne_bytes()).concat(),
+            Bytes(bytes) => bytes.clone(),
+        };
+        self.list
+            .push(option.level, option.name, status as u32, &value);
+    }
+
+    /// What is asked for by its name alone.
+    fn tell(&mut self, option: &Known, value: &Value) {
+        let status = match option.access {
+            Access::Writable => T_SUCCESS,
+            Access::ReadOnly => T_READONLY,
+        };
+        self.add(option, status, value, 0);
     }
 
     /// Nobody knows it: the option goes back as it came.
@@ -277,8 +255,11 @@ impl Answers {
     }
 }
 
-fn concerns(asked: &Opt<'_>, known: &Known) -> bool {
-    asked.level == known.level && (asked.name == T_ALLOPT || asked.name == known.name)
+/// Those that an option of a list names.
+fn known<'a>(table: &[&'a [Known]], asked: &Opt<'_>) -> impl Iterator<Item = &'a Known> {
+    table.iter().copied().flatten().filter(|known| {
+        asked.level == known.level && (asked.name == T_ALLOPT || asked.name == known.name)
+    })
 }
 
 /// All is looked at before anything is changed.
@@ -290,12 +271,7 @@ fn refuse_illegal(table: &[&[Known]], action: i32, asked: &[Opt<'_>]) -> Outcome
             }
             continue;
         }
-        let known = table
-            .iter()
-            .copied()
-            .flatten()
-            .find(|known| concerns(asked, known));
-        if let Some(known) = known
+        if let Some(known) = known(table, asked).next()
             && (action == T_NEGOTIATE || action == T_CHECK && !asked.value.is_empty())
             && known.access == Access::Writable
         {
@@ -314,18 +290,8 @@ fn answer(
 ) -> Outcome<()> {
     let width = asked.value.len();
     match action {
-        T_CURRENT => answers.add(
-            option,
-            status_of_reading(option),
-            &settings.value(option),
-            0,
-        ),
-        T_DEFAULT => answers.add(
-            option,
-            status_of_reading(option),
-            &option.default_value(),
-            0,
-        ),
+        T_CURRENT => answers.tell(option, &settings.value(option)),
+        T_DEFAULT => answers.tell(option, &option.default_value()),
         _ if option.access == Access::ReadOnly => {
             // T_ALLOPT sets what can be set.
             if asked.name != T_ALLOPT {
@@ -357,13 +323,6 @@ fn answer(
     Ok(())
 }
 
-fn status_of_reading(option: &Known) -> i32 {
-    match option.access {
-        Access::Writable => T_SUCCESS,
-        Access::ReadOnly => T_READONLY,
-    }
-}
-
 /// The value that is asked for, brought within its limits. TBADOPT.
 fn read(option: &Known, asked: &Opt<'_>) -> Outcome<(Value, i32)> {
     let bad = || Refusal::new(TBADOPT);
@@ -382,15 +341,10 @@ fn read(option: &Known, asked: &Opt<'_>) -> Outcome<(Value, i32)> {
             if n < 0 {
                 return Err(bad());
             }
-            let within = n.clamp(least, most);
-            (
-                Number(within),
-                if within == n {
-                    T_SUCCESS
-                } else {
-                    T_PARTSUCCESS
-                },
-            )
+            match n.clamp(least, most) {
+                within if within == n => (Number(n), T_SUCCESS),
+                within => (Number(within), T_PARTSUCCESS),
+            }
         }
         Kind::Word => (Number(number()? as u32 as i64), T_SUCCESS),
         Kind::Byte => match number()? {

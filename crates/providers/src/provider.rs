@@ -9,6 +9,10 @@ pub use headwater_tpi::Outcome;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
+/// poll(2)'s words for something to receive, and for room to send.
+pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+
 /// A connection request taken from one endpoint for another of the same provider; dropping it refuses the connection.
 pub type Pending = Box<dyn Any + Send>;
 
@@ -99,6 +103,12 @@ pub enum Waiter {
         fd: i32,
         full: Option<&'static Head>,
     },
+}
+
+/// There is no data: TNODATA; TLOOK, where something else is to be told.
+pub fn nothing(is_news: bool) -> Refusal {
+    use headwater_tpi::error::{TLOOK, TNODATA};
+    Refusal::new(if is_news { TLOOK } else { TNODATA })
 }
 
 /// Sleeps until something may have changed, and no longer than to the deadline (nanoseconds). Errors: EINTR, ETIME.

@@ -20,26 +20,23 @@ use headwater_ipnet::Address;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::options::PacketOptions;
 use headwater_ipnet::{self as ip, Inbox, socket};
-use headwater_tpi::error::{
-    TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TLOOK, TNOADDR, TNODATA, TOUTSTATE,
-};
+use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TLOOK, TNOADDR, TNODATA, TOUTSTATE};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 use ping::Ping;
 use sent::Sent;
 
-use crate::inet::settings::{Chosen, Options};
+use crate::inet::settings::Chosen;
 use crate::inet::undelivered::Undelivered;
-use crate::inet::{self, datagrams, hidden_copy, length, scatter};
+use crate::inet::{self, datagrams, hand_out, hidden_copy, length};
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Outcome, Provider, Waiter};
 
 const TABLE: [&[Known]; 2] = [&options::GENERIC_CONNECTIONLESS, &options::IP];
 /// An IP packet; with the kernel's header less fits, and sendmsg(2) says so.
 const LARGEST: usize = 65_535;
 /// Packets taken from the kernel in a call at most.
 const AHEAD: usize = 8;
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 
 /// How packets go.
 enum Way {
@@ -107,20 +104,14 @@ impl Rawip {
     }
 
     fn read_errors(&mut self) {
-        let by_id = matches!(self.way, Way::Raw);
-        let sent = &self.sent;
-        self.errors.read(self.fd, &|failure, quoted| {
-            sent.concerns(failure, quoted, by_id)
-        });
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
+        self.errors.read(self.fd, &concerns);
     }
 
     /// Has the network said something of what was sent?
     fn hears_errors(&mut self) -> bool {
-        let by_id = matches!(self.way, Way::Raw);
-        let sent = &self.sent;
-        self.errors.hears(self.fd, &|failure, quoted| {
-            sent.concerns(failure, quoted, by_id)
-        })
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
+        self.errors.hears(self.fd, &concerns)
     }
 
     /// Is there a packet to hand out? May find errors instead.
@@ -316,13 +307,10 @@ impl Provider for Rawip {
         }
         // The kernel takes no port but 0 from senders of IPv6.
         let to = to.with_port(0);
-        let by_id = matches!(self.way, Way::Raw);
         self.sent.note(&to, self.protocol, data);
-        let sent = &self.sent;
+        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
         self.errors
-            .send(self.fd, &to, data, &control.0[..n], &|failure, quoted| {
-                sent.concerns(failure, quoted, by_id)
-            })
+            .send(self.fd, &to, data, &control.0[..n], &concerns)
     }
 
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
@@ -334,37 +322,22 @@ impl Provider for Rawip {
         if !there {
             return Err(Refusal::new(TNODATA));
         }
-        let taken = self.taken;
+        let mut taken = self.taken;
         let Some((from, data)) = self.front() else {
             self.pop();
             return Err(Refusal::new(TNODATA));
         };
-        if taken.is_none() && !into.addr.is_empty() {
-            let Some(room) = into.addr.get_mut(..from.len() as usize) else {
-                self.pop();
-                return Err(Refusal::new(TBUFOVFLW));
-            };
-            room.copy_from_slice(from.bytes());
-            into.addr_len = room.len();
-        }
         let begin = taken.unwrap_or(0).min(data.len());
-        let n = scatter(&data[begin..], into.data);
-        into.data_len = n;
-        into.more = begin + n < data.len();
-        if into.more {
-            self.taken = Some(begin + n);
-        } else {
+        let done = hand_out(&mut taken, || Some(from), &data[begin..], into);
+        self.taken = taken;
+        if done != Ok(false) {
             self.pop();
         }
-        Ok(())
+        done.map(drop)
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let mut settings = Options {
-            fd: self.fd,
-            v6: self.v6,
-            chosen: &mut self.chosen,
-        };
+        let mut settings = self.chosen.on(self.fd, self.v6);
         options::negotiate(&TABLE, &mut settings, flags, opts)
     }
 

@@ -28,7 +28,7 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
 use headwater_ipnet::options::PacketOptions;
 use headwater_streams::head::Head;
-use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
+use headwater_tpi::error::{TBADDATA, TFLOW, TLOOK, TNODATA};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
@@ -39,13 +39,11 @@ use ways::{Way, Ways};
 
 use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
-use crate::loopback::connectionless::{Own, Pulled, pull, push};
+use crate::loopback::connectionless::{Own, push, take};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
-use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Look, OUT, Outcome, Provider, Waiter};
 
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
 /// What is handed on of an endpoint that is raw: the socket that holds the port.
 const HELD: &str = "held/";
 /// Between two looks for room, in nanoseconds: a ring of another's has no bell of ours.
@@ -258,14 +256,7 @@ impl Udp2 {
     }
 
     fn take_from_ring(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
-        let head = self.head().ok_or(Refusal::new(TNODATA))?;
-        head.enter();
-        match head.take_frames(|ring| pull(ring, into)) {
-            Ok(Pulled::Datagram) => Ok(()),
-            Ok(Pulled::Nothing) => Err(Refusal::new(TNODATA)),
-            Ok(Pulled::TooLong) => Err(Refusal::new(TBUFOVFLW)),
-            Err(e) => Err(Refusal::system(e)),
-        }
+        take(self.head().ok_or(Refusal::new(TNODATA))?, into)
     }
 
     fn take_from_wire(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {

@@ -29,7 +29,7 @@ use libc::c_int;
 
 use crate::head::arming::Want;
 use crate::head::{Head, life, local, passing};
-use crate::pipe::Pipe;
+use crate::pipe::{self, Pipe};
 use holding::Hold;
 use registry::{Key, Place};
 use rendezvous::{Answer, Request, Silence};
@@ -250,12 +250,10 @@ fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
     if is_unique(head) {
         return connect_here(head, flags);
     }
-    let command = if flags & libc::O_CLOEXEC != 0 {
-        libc::F_DUPFD_CLOEXEC
-    } else {
-        libc::F_DUPFD
-    };
-    let fd = sys::fcntl(head.fd.load(Ordering::Relaxed), command, 0)?;
+    let fd = pipe::duplicate(
+        head.fd.load(Ordering::Relaxed),
+        flags & libc::O_CLOEXEC != 0,
+    )?;
     life::duplicated(head.handle(), fd);
     Ok(fd)
 }

@@ -1,13 +1,12 @@
 //! Serves descriptors of ours and alarms while no call of the program is at hand to do so, in the [background](worker): in a thread of STREAMS'
 //! own, since procedures of modules may take their time.
 
-use core::cell::UnsafeCell;
-
-use headwater_channel::lock::Lock;
 use headwater_host::hook::Hook;
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client, Rest};
-use headwater_host::{hidden, process, sys};
+use headwater_host::{hidden, sys};
+
+use crate::exec::guarded::Guarded;
 
 /// Whether a watch goes on after its function ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,28 +24,21 @@ struct Watch {
 }
 
 struct Background {
-    lock: Lock,
-    watches: UnsafeCell<Vec<Watch>>,
+    watches: Guarded<Vec<Watch>>,
     /// The epoll descriptor; -1: nothing was watched yet.
     epoll: AtomicI32,
     /// When the earliest alarm is due; `u64::MAX`: none.
     alarm: AtomicU64,
 }
 
-// SAFETY: the list is only reached under the lock.
-unsafe impl Sync for Background {}
-
 static BACKGROUND: Background = Background {
-    lock: Lock::new(),
-    watches: UnsafeCell::new(Vec::new()),
+    watches: Guarded::new(Vec::new()),
     epoll: AtomicI32::new(-1),
     alarm: AtomicU64::new(u64::MAX),
 };
 
 fn with<T>(f: impl FnOnce(&mut Vec<Watch>) -> T) -> T {
-    let _section = process::lock(&BACKGROUND.lock);
-    // SAFETY: under the lock, and no f comes back here.
-    f(unsafe { &mut *BACKGROUND.watches.get() })
+    f(&mut BACKGROUND.watches.enter())
 }
 
 /// Runs `serve` on the background thread whenever `fd` (a descriptor of ours) is readable or hung up, until it says
@@ -113,14 +105,13 @@ pub fn begin() -> sys::Result<()> {
 
 /// Nobody changes the list while the process is copied.
 pub fn before_fork() -> bool {
-    core::mem::forget(process::lock(&BACKGROUND.lock));
+    BACKGROUND.watches.keep_out();
     true
 }
 
 /// The thread stayed in the parent; a child that has something to do starts its own.
 pub fn after_fork(in_child: bool) {
-    BACKGROUND.lock.unlock();
-    process::end_section();
+    BACKGROUND.watches.let_in();
     if !in_child {
         return;
     }

@@ -249,26 +249,19 @@ fn inherit(from: &Layout, to: &Layout) {
 
 impl Slot {
     fn copy(&self, from: &Slot) {
-        let words = |s: &Slot| {
-            [
-                s.memfd.load(Relaxed),
-                s.side.load(Relaxed),
-                s.modules.load(Relaxed),
-            ]
-        };
-        let [memfd, side, modules] = words(from);
-        self.memfd.store(memfd, Relaxed);
-        self.side.store(side, Relaxed);
-        self.modules.store(modules, Relaxed);
-        self.hiwat.store(from.hiwat.load(Relaxed), Relaxed);
-        self.lowat.store(from.lowat.load(Relaxed), Relaxed);
-        self.inode.store(from.inode.load(Relaxed), Relaxed);
-        self.since.store(from.since.load(Relaxed), Relaxed);
-        let (to, from_names) = (
-            self.name.iter().chain(&self.pushed),
-            from.name.iter().chain(&from.pushed),
-        );
-        for (to, from) in to.zip(from_names) {
+        for (to, from) in [
+            (&self.memfd, &from.memfd),
+            (&self.side, &from.side),
+            (&self.modules, &from.modules),
+            (&self.hiwat, &from.hiwat),
+            (&self.lowat, &from.lowat),
+        ] {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+        let names = self.name.iter().chain(&self.pushed);
+        let theirs = from.name.iter().chain(&from.pushed);
+        let long = names.zip(theirs);
+        for (to, from) in long.chain([(&self.inode, &from.inode), (&self.since, &from.since)]) {
             to.store(from.load(Relaxed), Relaxed);
         }
         self.fd.store(from.fd.load(Relaxed), Release);

@@ -77,6 +77,7 @@ struct Plain {
 }
 
 /// A stream head of this process. Never freed, but used again: a handle's generation tells.
+#[derive(Default)]
 pub struct Head {
     pub index: u32,
     generation: AtomicU32,
@@ -158,40 +159,11 @@ pub fn all(_looks: &Entered) -> impl Iterator<Item = &'static Head> {
 
 impl Head {
     fn fresh(index: u32) -> Head {
-        // SAFETY: atomics, for which all zeroes is a valid value.
-        let own_words: HeadWords = unsafe { core::mem::zeroed() };
         Head {
             index,
-            generation: AtomicU32::new(0),
-            entries: AtomicU32::new(0),
-            base: Default::default(),
-            plain: Default::default(),
-            words: Default::default(),
-            pipe: Default::default(),
-            rings: AtomicU32::new(0),
-            own_words,
             fd: AtomicI32::new(-1),
             own_bell: AtomicI32::new(-1),
-            reading: Learner::new(),
-            writing: Learner::new(),
-            copying: Default::default(),
-            unanswered: AtomicU32::new(0),
-            vain: Vain::default(),
-            seen_departures: AtomicU32::new(0),
-            looks: AtomicU32::new(0),
-            seen_names: AtomicU32::new(0),
-            version: AtomicU32::new(0),
-            asleep: Roster::default(),
-            used_at: AtomicU64::new(0),
-            signals: AtomicU32::new(0),
-            pumped: AtomicU64::new(0),
-            blocked: AtomicU32::new(0),
-            watched: AtomicU32::new(0),
-            inherited: AtomicU32::new(0),
-            ended: AtomicU32::new(0),
-            told: Default::default(),
-            local: UnsafeCell::new(None),
-            perimeter: Default::default(),
+            ..Head::default()
         }
     }
 

@@ -387,6 +387,15 @@ impl Drop for Made {
     }
 }
 
+/// Another descriptor of the program's: the lowest number, closed by exec if so asked. EMFILE.
+pub fn duplicate(fd: i32, cloexec: bool) -> sys::Result<i32> {
+    let command = match cloexec {
+        true => libc::F_DUPFD_CLOEXEC,
+        false => libc::F_DUPFD,
+    };
+    sys::fcntl(fd, command, 0)
+}
+
 /// What programs see of a stream without a socket: an eventfd that says nothing.
 pub fn placeholder(flags: i32) -> sys::Result<i32> {
     let mut kind = 0;

@@ -3,35 +3,46 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-pub const TBADADDR: i32 = 1;
-pub const TBADOPT: i32 = 2;
-pub const TACCES: i32 = 3;
-pub const TBADF: i32 = 4;
-pub const TNOADDR: i32 = 5;
-pub const TOUTSTATE: i32 = 6;
-pub const TBADSEQ: i32 = 7;
-pub const TSYSERR: i32 = 8;
-pub const TLOOK: i32 = 9;
-pub const TBADDATA: i32 = 10;
-pub const TBUFOVFLW: i32 = 11;
-pub const TFLOW: i32 = 12;
-pub const TNODATA: i32 = 13;
-pub const TNODIS: i32 = 14;
-pub const TNOUDERR: i32 = 15;
-pub const TBADFLAG: i32 = 16;
-pub const TNOREL: i32 = 17;
-pub const TNOTSUPPORT: i32 = 18;
-pub const TSTATECHNG: i32 = 19;
-pub const TNOSTRUCTYPE: i32 = 20;
-pub const TBADNAME: i32 = 21;
-pub const TBADQLEN: i32 = 22;
-pub const TADDRBUSY: i32 = 23;
-pub const TINDOUT: i32 = 24;
-pub const TPROVMISMATCH: i32 = 25;
-pub const TRESQLEN: i32 = 26;
-pub const TRESADDR: i32 = 27;
-pub const TQFULL: i32 = 28;
-pub const TPROTO: i32 = 29;
+macro_rules! codes {
+    ($($name:ident = $number:literal, $text:literal;)*) => {
+        $(pub const $name: i32 = $number;)*
+
+        /// Name and text of each, by number; with NULs, as `t_errlist` has them.
+        pub const ERRORS: [(&str, &CStr); 30] = [("", c"no error"), $((stringify!($name), $text)),*];
+    };
+}
+
+codes! {
+    TBADADDR = 1, c"incorrect addr format";
+    TBADOPT = 2, c"incorrect option format";
+    TACCES = 3, c"incorrect permissions";
+    TBADF = 4, c"illegal transport fd";
+    TNOADDR = 5, c"couldn't allocate addr";
+    TOUTSTATE = 6, c"out of state";
+    TBADSEQ = 7, c"bad call sequence number";
+    TSYSERR = 8, c"system error";
+    TLOOK = 9, c"event requires attention";
+    TBADDATA = 10, c"illegal amount of data";
+    TBUFOVFLW = 11, c"buffer not large enough";
+    TFLOW = 12, c"flow control";
+    TNODATA = 13, c"no data";
+    TNODIS = 14, c"discon_ind not found on queue";
+    TNOUDERR = 15, c"unitdata error not found";
+    TBADFLAG = 16, c"bad flags";
+    TNOREL = 17, c"no ord rel found on queue";
+    TNOTSUPPORT = 18, c"primitive/action not supported";
+    TSTATECHNG = 19, c"state is in process of changing";
+    TNOSTRUCTYPE = 20, c"unsupported struct-type requested";
+    TBADNAME = 21, c"invalid transport provider name";
+    TBADQLEN = 22, c"qlen is zero";
+    TADDRBUSY = 23, c"address in use";
+    TINDOUT = 24, c"outstanding connection indications";
+    TPROVMISMATCH = 25, c"transport provider mismatch";
+    TRESQLEN = 26, c"resfd specified to accept w/qlen >0";
+    TRESADDR = 27, c"resfd not bound to same addr as fd";
+    TQFULL = 28, c"incoming connection queue full";
+    TPROTO = 29, c"XTI protocol error";
+}
 
 /// Why a provider does not do what was asked: the two numbers of a T_ERROR_ACK. `unix` counts only with TSYSERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,40 +103,6 @@ fn entry(code: i32) -> Option<&'static (&'static str, &'static CStr)> {
         .ok()
         .and_then(|number| ERRORS.get(number))
 }
-
-/// Name and text of each, by number; with NULs, as `t_errlist` has them.
-pub const ERRORS: [(&str, &CStr); 30] = [
-    ("", c"no error"),
-    ("TBADADDR", c"incorrect addr format"),
-    ("TBADOPT", c"incorrect option format"),
-    ("TACCES", c"incorrect permissions"),
-    ("TBADF", c"illegal transport fd"),
-    ("TNOADDR", c"couldn't allocate addr"),
-    ("TOUTSTATE", c"out of state"),
-    ("TBADSEQ", c"bad call sequence number"),
-    ("TSYSERR", c"system error"),
-    ("TLOOK", c"event requires attention"),
-    ("TBADDATA", c"illegal amount of data"),
-    ("TBUFOVFLW", c"buffer not large enough"),
-    ("TFLOW", c"flow control"),
-    ("TNODATA", c"no data"),
-    ("TNODIS", c"discon_ind not found on queue"),
-    ("TNOUDERR", c"unitdata error not found"),
-    ("TBADFLAG", c"bad flags"),
-    ("TNOREL", c"no ord rel found on queue"),
-    ("TNOTSUPPORT", c"primitive/action not supported"),
-    ("TSTATECHNG", c"state is in process of changing"),
-    ("TNOSTRUCTYPE", c"unsupported struct-type requested"),
-    ("TBADNAME", c"invalid transport provider name"),
-    ("TBADQLEN", c"qlen is zero"),
-    ("TADDRBUSY", c"address in use"),
-    ("TINDOUT", c"outstanding connection indications"),
-    ("TPROVMISMATCH", c"transport provider mismatch"),
-    ("TRESQLEN", c"resfd specified to accept w/qlen >0"),
-    ("TRESADDR", c"resfd not bound to same addr as fd"),
-    ("TQFULL", c"incoming connection queue full"),
-    ("TPROTO", c"XTI protocol error"),
-];
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,14 @@
 
 #![forbid(unsafe_code)]
 
+/// Numbers of a header from 0 on, and a table of what each is called there.
+macro_rules! named {
+    ($names:ident: $($name:ident = $number:literal,)*) => {
+        $(pub const $name: i32 = $number;)*
+        const $names: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
 pub mod error;
 pub mod indication;
 pub mod option;

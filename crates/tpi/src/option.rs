@@ -130,21 +130,11 @@ impl Opt<'_> {
     /// The value as two 32-bit numbers (struct t_linger, struct t_kpalive), or as two 64-bit ones of programs whose
     /// structures have long members.
     pub fn pair(&self) -> Option<(i64, i64)> {
+        let number = |value| Opt { value, ..*self }.number();
         match self.value.len() {
             8 | 16 => {
                 let (first, second) = self.value.split_at(self.value.len() / 2);
-                Some((
-                    Opt {
-                        value: first,
-                        ..*self
-                    }
-                    .number()?,
-                    Opt {
-                        value: second,
-                        ..*self
-                    }
-                    .number()?,
-                ))
+                Some((number(first)?, number(second)?))
             }
             _ => None,
         }
@@ -174,16 +164,6 @@ impl List {
     /// With a t_uscalar_t or t_scalar_t as its value.
     pub fn push_number(&mut self, level: u32, name: u32, status: u32, value: i32) {
         self.push(level, name, status, &value.to_ne_bytes());
-    }
-
-    /// With a struct t_linger or struct t_kpalive as its value.
-    pub fn push_pair(&mut self, level: u32, name: u32, status: u32, value: (i32, i32)) {
-        self.push(
-            level,
-            name,
-            status,
-            &[value.0.to_ne_bytes(), value.1.to_ne_bytes()].concat(),
-        );
     }
 
     pub fn push_opt(&mut self, option: Opt<'_>) {
@@ -255,7 +235,8 @@ mod tests {
     fn a_list_gives_back_what_was_pushed() {
         let mut list = List::new();
         list.push(INET_IP, T_IP_TTL, 0, &[64]);
-        list.push_pair(XTI_GENERIC, XTI_LINGER, 0, (1, 30));
+        let linger = [1i32, 30].map(i32::to_ne_bytes).concat();
+        list.push(XTI_GENERIC, XTI_LINGER, 0, &linger);
         list.push_number(INET_TCP, T_TCP_NODELAY, T_SUCCESS.cast_unsigned(), 1);
         assert_eq!(list.bytes().len(), 20 + 24 + 20);
         let options = Options::all(list.bytes()).unwrap();

@@ -1,35 +1,38 @@
 //! Numbers of <sys/tihdr.h>: primitives, service types, sizes without a number, and flag bits.
 
-pub const T_CONN_REQ: i32 = 0;
-pub const T_CONN_RES: i32 = 1;
-pub const T_DISCON_REQ: i32 = 2;
-pub const T_DATA_REQ: i32 = 3;
-pub const T_EXDATA_REQ: i32 = 4;
-pub const T_INFO_REQ: i32 = 5;
-pub const T_BIND_REQ: i32 = 6;
-pub const T_UNBIND_REQ: i32 = 7;
-pub const T_UNITDATA_REQ: i32 = 8;
-pub const T_OPTMGMT_REQ: i32 = 9;
-pub const T_ORDREL_REQ: i32 = 10;
-pub const T_CONN_IND: i32 = 11;
-pub const T_CONN_CON: i32 = 12;
-pub const T_DISCON_IND: i32 = 13;
-pub const T_DATA_IND: i32 = 14;
-pub const T_EXDATA_IND: i32 = 15;
-pub const T_INFO_ACK: i32 = 16;
-pub const T_BIND_ACK: i32 = 17;
-pub const T_ERROR_ACK: i32 = 18;
-pub const T_OK_ACK: i32 = 19;
-pub const T_UNITDATA_IND: i32 = 20;
-pub const T_UDERROR_IND: i32 = 21;
-pub const T_OPTMGMT_ACK: i32 = 22;
-pub const T_ORDREL_IND: i32 = 23;
-pub const T_OPTDATA_REQ: i32 = 24;
-pub const T_ADDR_REQ: i32 = 25;
-pub const T_OPTDATA_IND: i32 = 26;
-pub const T_ADDR_ACK: i32 = 27;
-pub const T_CAPABILITY_REQ: i32 = 28;
-pub const T_CAPABILITY_ACK: i32 = 29;
+named! {
+    NAMES:
+    T_CONN_REQ = 0,
+    T_CONN_RES = 1,
+    T_DISCON_REQ = 2,
+    T_DATA_REQ = 3,
+    T_EXDATA_REQ = 4,
+    T_INFO_REQ = 5,
+    T_BIND_REQ = 6,
+    T_UNBIND_REQ = 7,
+    T_UNITDATA_REQ = 8,
+    T_OPTMGMT_REQ = 9,
+    T_ORDREL_REQ = 10,
+    T_CONN_IND = 11,
+    T_CONN_CON = 12,
+    T_DISCON_IND = 13,
+    T_DATA_IND = 14,
+    T_EXDATA_IND = 15,
+    T_INFO_ACK = 16,
+    T_BIND_ACK = 17,
+    T_ERROR_ACK = 18,
+    T_OK_ACK = 19,
+    T_UNITDATA_IND = 20,
+    T_UDERROR_IND = 21,
+    T_OPTMGMT_ACK = 22,
+    T_ORDREL_IND = 23,
+    T_OPTDATA_REQ = 24,
+    T_ADDR_REQ = 25,
+    T_OPTDATA_IND = 26,
+    T_ADDR_ACK = 27,
+    T_CAPABILITY_REQ = 28,
+    T_CAPABILITY_ACK = 29,
+}
 
 /// SERV_type: connections.
 pub const T_COTS: i32 = 1;
@@ -70,36 +73,3 @@ pub fn name(prim: i32) -> Option<&'static str> {
         .and_then(|number| NAMES.get(number))
         .copied()
 }
-
-const NAMES: [&str; 30] = [
-    "T_CONN_REQ",
-    "T_CONN_RES",
-    "T_DISCON_REQ",
-    "T_DATA_REQ",
-    "T_EXDATA_REQ",
-    "T_INFO_REQ",
-    "T_BIND_REQ",
-    "T_UNBIND_REQ",
-    "T_UNITDATA_REQ",
-    "T_OPTMGMT_REQ",
-    "T_ORDREL_REQ",
-    "T_CONN_IND",
-    "T_CONN_CON",
-    "T_DISCON_IND",
-    "T_DATA_IND",
-    "T_EXDATA_IND",
-    "T_INFO_ACK",
-    "T_BIND_ACK",
-    "T_ERROR_ACK",
-    "T_OK_ACK",
-    "T_UNITDATA_IND",
-    "T_UDERROR_IND",
-    "T_OPTMGMT_ACK",
-    "T_ORDREL_IND",
-    "T_OPTDATA_REQ",
-    "T_ADDR_REQ",
-    "T_OPTDATA_IND",
-    "T_ADDR_ACK",
-    "T_CAPABILITY_REQ",
-    "T_CAPABILITY_ACK",
-];

@@ -12,59 +12,80 @@ use crate::prim::{T_CLTS, T_COTS_ORD};
 use Event::*;
 use State::*;
 
-pub const T_UNINIT: i32 = 0;
-pub const T_UNBND: i32 = 1;
-pub const T_IDLE: i32 = 2;
-pub const T_OUTCON: i32 = 3;
-pub const T_INCON: i32 = 4;
-pub const T_DATAXFER: i32 = 5;
-pub const T_OUTREL: i32 = 6;
-pub const T_INREL: i32 = 7;
+named! {
+    XTI_NAMES:
+    T_UNINIT = 0,
+    T_UNBND = 1,
+    T_IDLE = 2,
+    T_OUTCON = 3,
+    T_INCON = 4,
+    T_DATAXFER = 5,
+    T_OUTREL = 6,
+    T_INREL = 7,
+}
 
-/// The state of a provider's endpoint (CURRENT_state), with its number in <sys/tihdr.h>.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum State {
-    /// Unbound.
-    #[default]
-    Unbnd = 0,
-    /// The others called Wack wait for the acknowledgement of a request: of T_BIND_REQ,
-    WackBreq = 1,
-    /// of T_UNBIND_REQ.
-    WackUreq = 2,
-    /// Bound, no connection.
-    Idle = 3,
-    WackOptreq = 4,
-    /// Of T_CONN_REQ.
-    WackCreq = 5,
-    /// Waits for T_CONN_CON.
-    WconCreq = 6,
-    /// Has told of connections and waits for T_CONN_RES or T_DISCON_REQ.
-    WresCind = 7,
-    /// Of T_CONN_RES.
-    WackCres = 8,
-    DataXfer = 9,
-    /// Has released its side, waits for T_ORDREL_IND.
-    WindOrdrel = 10,
-    /// The peer has released, the user's T_ORDREL_REQ is awaited.
-    WreqOrdrel = 11,
-    /// Of T_DISCON_REQ in the state with the number in the name.
-    WackDreq6 = 12,
-    WackDreq7 = 13,
-    WackDreq9 = 14,
-    WackDreq10 = 15,
-    WackDreq11 = 16,
+/// An enumeration whose variants have names in a document.
+macro_rules! machine {
+    (
+        $(#[$about:meta])*
+        $kind:ident { $($(#[$doc:meta])* $variant:ident $(= $number:literal)? => $name:expr,)* }
+    ) => {
+        $(#[$about])*
+        pub enum $kind { $($(#[$doc])* $variant $(= $number)?),* }
+
+        impl $kind {
+            pub const ALL: [$kind; [$($name),*].len()] = [$($kind::$variant),*];
+
+            /// The name in <sys/tihdr.h>; of an event the primitive's, and where counts decide, what they are.
+            pub fn name(self) -> &'static str {
+                const NAMES: [&str; $kind::ALL.len()] = [$($name),*];
+                NAMES[self as usize]
+            }
+        }
+    };
+}
+
+machine! {
+    /// The state of a provider's endpoint (CURRENT_state), with its number in <sys/tihdr.h>.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[repr(u32)]
+    State {
+        /// Unbound.
+        #[default]
+        Unbnd = 0 => "TS_UNBND",
+        /// The others called Wack wait for the acknowledgement of a request: of T_BIND_REQ,
+        WackBreq = 1 => "TS_WACK_BREQ",
+        /// of T_UNBIND_REQ.
+        WackUreq = 2 => "TS_WACK_UREQ",
+        /// Bound, no connection.
+        Idle = 3 => "TS_IDLE",
+        WackOptreq = 4 => "TS_WACK_OPTREQ",
+        /// Of T_CONN_REQ.
+        WackCreq = 5 => "TS_WACK_CREQ",
+        /// Waits for T_CONN_CON.
+        WconCreq = 6 => "TS_WCON_CREQ",
+        /// Has told of connections and waits for T_CONN_RES or T_DISCON_REQ.
+        WresCind = 7 => "TS_WRES_CIND",
+        /// Of T_CONN_RES.
+        WackCres = 8 => "TS_WACK_CRES",
+        DataXfer = 9 => "TS_DATA_XFER",
+        /// Has released its side, waits for T_ORDREL_IND.
+        WindOrdrel = 10 => "TS_WIND_ORDREL",
+        /// The peer has released, the user's T_ORDREL_REQ is awaited.
+        WreqOrdrel = 11 => "TS_WREQ_ORDREL",
+        /// Of T_DISCON_REQ in the state with the number in the name.
+        WackDreq6 = 12 => "TS_WACK_DREQ6",
+        WackDreq7 = 13 => "TS_WACK_DREQ7",
+        WackDreq9 = 14 => "TS_WACK_DREQ9",
+        WackDreq10 = 15 => "TS_WACK_DREQ10",
+        WackDreq11 = 16 => "TS_WACK_DREQ11",
+    }
 }
 
 /// How many states <sys/tihdr.h> counts, its private TS_WACK_ORDREL among them.
 pub const TS_NOSTATES: u32 = 18;
 
 impl State {
-    pub const ALL: [State; 17] = [
-        Unbnd, WackBreq, WackUreq, Idle, WackOptreq, WackCreq, WconCreq, WresCind, WackCres,
-        DataXfer, WindOrdrel, WreqOrdrel, WackDreq6, WackDreq7, WackDreq9, WackDreq10, WackDreq11,
-    ];
-
     pub const fn number(self) -> u32 {
         self as u32
     }
@@ -73,64 +94,59 @@ impl State {
         State::ALL.get(number as usize).copied()
     }
 
-    /// The name in <sys/tihdr.h>.
-    pub fn name(self) -> &'static str {
-        STATE_NAMES[self as usize]
-    }
-
     /// Whether a request waits for its acknowledgement: t_getstate and t_sync say TSTATECHNG.
     pub fn is_changing(self) -> bool {
         !STABLE.contains(&self)
     }
 }
 
-/// What moves a provider's endpoint. T_INFO_REQ, T_ADDR_REQ, T_CAPABILITY_REQ and their answers move nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    ConnReq,
-    ConnRes,
-    DisconReq,
-    DataReq,
-    ExdataReq,
-    OptdataReq,
-    BindReq,
-    UnbindReq,
-    UnitdataReq,
-    OptmgmtReq,
-    OrdrelReq,
-    ConnInd,
-    ConnCon,
-    /// T_DISCON_IND with no connect indication outstanding.
-    DisconInd1,
-    /// With one outstanding.
-    DisconInd2,
-    /// With more than one.
-    DisconInd3,
-    DataInd,
-    ExdataInd,
-    OptdataInd,
-    UnitdataInd,
-    UderrorInd,
-    OrdrelInd,
-    BindAck,
-    OptmgmtAck,
-    /// The answer to a request that the state allowed; one that it does not allow is refused without an event.
-    ErrorAck,
-    /// T_OK_ACK with no connect indication outstanding.
-    OkAck1,
-    /// With one outstanding, accepted on the stream it came to.
-    OkAck2,
-    /// With one outstanding, accepted on another stream or rejected.
-    OkAck3,
-    /// With more than one.
-    OkAck4,
-    /// Another endpoint's connection was accepted on this one.
-    PassConn,
+machine! {
+    /// What moves a provider's endpoint. T_INFO_REQ, T_ADDR_REQ, T_CAPABILITY_REQ and their answers move nothing.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    Event {
+        ConnReq => "T_CONN_REQ",
+        ConnRes => "T_CONN_RES",
+        DisconReq => "T_DISCON_REQ",
+        DataReq => "T_DATA_REQ",
+        ExdataReq => "T_EXDATA_REQ",
+        OptdataReq => "T_OPTDATA_REQ",
+        BindReq => "T_BIND_REQ",
+        UnbindReq => "T_UNBIND_REQ",
+        UnitdataReq => "T_UNITDATA_REQ",
+        OptmgmtReq => "T_OPTMGMT_REQ",
+        OrdrelReq => "T_ORDREL_REQ",
+        ConnInd => "T_CONN_IND",
+        ConnCon => "T_CONN_CON",
+        /// T_DISCON_IND with no connect indication outstanding.
+        DisconInd1 => "T_DISCON_IND",
+        /// With one outstanding.
+        DisconInd2 => "T_DISCON_IND (last indication)",
+        /// With more than one.
+        DisconInd3 => "T_DISCON_IND (more indications)",
+        DataInd => "T_DATA_IND",
+        ExdataInd => "T_EXDATA_IND",
+        OptdataInd => "T_OPTDATA_IND",
+        UnitdataInd => "T_UNITDATA_IND",
+        UderrorInd => "T_UDERROR_IND",
+        OrdrelInd => "T_ORDREL_IND",
+        BindAck => "T_BIND_ACK",
+        OptmgmtAck => "T_OPTMGMT_ACK",
+        /// The answer to a request that the state allowed; one that it does not allow is refused without an event.
+        ErrorAck => "T_ERROR_ACK",
+        /// T_OK_ACK with no connect indication outstanding.
+        OkAck1 => "T_OK_ACK",
+        /// With one outstanding, accepted on the stream it came to.
+        OkAck2 => "T_OK_ACK (last indication, same stream)",
+        /// With one outstanding, accepted on another stream or rejected.
+        OkAck3 => "T_OK_ACK (last indication, other stream)",
+        /// With more than one.
+        OkAck4 => "T_OK_ACK (more indications)",
+        /// Another endpoint's connection was accepted on this one.
+        PassConn => "a connection accepted here",
+    }
 }
 
 impl Event {
-    pub const COUNT: usize = PassConn as usize + 1;
-
     /// The event that a request is.
     pub fn of(request: &Request<'_>) -> Option<Event> {
         Some(match request {
@@ -209,19 +225,9 @@ pub fn completed(state: State, request: Event, outstanding: usize, same: bool) -
 
 /// The name of an XTI state in <xti.h>.
 pub fn xti_name(state: i32) -> &'static str {
-    let names = [
-        "T_UNINIT",
-        "T_UNBND",
-        "T_IDLE",
-        "T_OUTCON",
-        "T_INCON",
-        "T_DATAXFER",
-        "T_OUTREL",
-        "T_INREL",
-    ];
     usize::try_from(state)
         .ok()
-        .and_then(|i| names.get(i))
+        .and_then(|i| XTI_NAMES.get(i))
         .unwrap_or(&"no state")
 }
 
@@ -243,132 +249,53 @@ const STABLE: [State; 7] = [
     Unbnd, Idle, WconCreq, WresCind, DataXfer, WindOrdrel, WreqOrdrel,
 ];
 
-/// The provider's machine. Options can be managed in every stable state; of these only Idle has a state to wait in.
-const TABLE: &[(State, &[(Event, State)])] = &[
-    (
-        Unbnd,
-        &[
-            (BindReq, WackBreq),
-            (PassConn, DataXfer),
-            (OptmgmtReq, Unbnd),
-            (OptmgmtAck, Unbnd),
-            (ErrorAck, Unbnd),
-        ],
-    ),
-    (WackBreq, &[(BindAck, Idle), (ErrorAck, Unbnd)]),
-    (WackUreq, &[(OkAck1, Unbnd), (ErrorAck, Idle)]),
-    (
-        Idle,
-        &[
-            (UnbindReq, WackUreq),
-            (OptmgmtReq, WackOptreq),
-            (UnitdataReq, Idle),
-            (UnitdataInd, Idle),
-            (UderrorInd, Idle),
-            (ConnReq, WackCreq),
-            (ConnInd, WresCind),
-            (PassConn, DataXfer),
-        ],
-    ),
-    (WackOptreq, &[(OptmgmtAck, Idle), (ErrorAck, Idle)]),
-    (WackCreq, &[(OkAck1, WconCreq), (ErrorAck, Idle)]),
-    (
-        WconCreq,
-        &[
-            (ConnCon, DataXfer),
-            (DisconInd1, Idle),
-            (DisconReq, WackDreq6),
-            (OptmgmtReq, WconCreq),
-            (OptmgmtAck, WconCreq),
-            (ErrorAck, WconCreq),
-        ],
-    ),
-    (
-        WresCind,
-        &[
-            (ConnInd, WresCind),
-            (ConnRes, WackCres),
-            (DisconReq, WackDreq7),
-            (DisconInd2, Idle),
-            (DisconInd3, WresCind),
-            (OptmgmtReq, WresCind),
-            (OptmgmtAck, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (
-        WackCres,
-        &[
-            (OkAck2, DataXfer),
-            (OkAck3, Idle),
-            (OkAck4, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (
-        DataXfer,
-        &[
-            (DataReq, DataXfer),
-            (ExdataReq, DataXfer),
-            (OptdataReq, DataXfer),
-            (DataInd, DataXfer),
-            (ExdataInd, DataXfer),
-            (OptdataInd, DataXfer),
-            (OrdrelReq, WindOrdrel),
-            (OrdrelInd, WreqOrdrel),
-            (DisconReq, WackDreq9),
-            (DisconInd1, Idle),
-            (OptmgmtReq, DataXfer),
-            (OptmgmtAck, DataXfer),
-            (ErrorAck, DataXfer),
-        ],
-    ),
-    (
-        WindOrdrel,
-        &[
-            (DataInd, WindOrdrel),
-            (ExdataInd, WindOrdrel),
-            (OptdataInd, WindOrdrel),
-            (OrdrelInd, Idle),
-            (DisconReq, WackDreq10),
-            (DisconInd1, Idle),
-            (OptmgmtReq, WindOrdrel),
-            (OptmgmtAck, WindOrdrel),
-            (ErrorAck, WindOrdrel),
-        ],
-    ),
-    (
-        WreqOrdrel,
-        &[
-            (DataReq, WreqOrdrel),
-            (ExdataReq, WreqOrdrel),
-            (OptdataReq, WreqOrdrel),
-            (OrdrelReq, Idle),
-            (DisconReq, WackDreq11),
-            (DisconInd1, Idle),
-            (OptmgmtReq, WreqOrdrel),
-            (OptmgmtAck, WreqOrdrel),
-            (ErrorAck, WreqOrdrel),
-        ],
-    ),
-    (WackDreq6, &[(OkAck1, Idle), (ErrorAck, WconCreq)]),
-    (
-        WackDreq7,
-        &[
-            (OkAck2, Idle),
-            (OkAck3, Idle),
-            (OkAck4, WresCind),
-            (ErrorAck, WresCind),
-        ],
-    ),
-    (WackDreq9, &[(OkAck1, Idle), (ErrorAck, DataXfer)]),
-    (WackDreq10, &[(OkAck1, Idle), (ErrorAck, WindOrdrel)]),
-    (WackDreq11, &[(OkAck1, Idle), (ErrorAck, WreqOrdrel)]),
-];
+macro_rules! moves {
+    ($($state:ident $(, options in $same:ident)?: $($event:ident => $then:ident),+;)*) => {
+        /// The provider's machine. Options can be managed in every stable state; of these only Idle has a state to wait in.
+        const TABLE: &[(State, &[(Event, State)])] = &[$((
+            $state,
+            &[
+                $(($event, $then),)+
+                $((OptmgmtReq, $same), (OptmgmtAck, $same), (ErrorAck, $same),)?
+            ],
+        ),)*];
+    };
+}
+
+moves! {
+    Unbnd, options in Unbnd: BindReq => WackBreq, PassConn => DataXfer;
+    WackBreq: BindAck => Idle, ErrorAck => Unbnd;
+    WackUreq: OkAck1 => Unbnd, ErrorAck => Idle;
+    Idle:
+        UnbindReq => WackUreq, OptmgmtReq => WackOptreq, UnitdataReq => Idle, UnitdataInd => Idle,
+        UderrorInd => Idle, ConnReq => WackCreq, ConnInd => WresCind, PassConn => DataXfer;
+    WackOptreq: OptmgmtAck => Idle, ErrorAck => Idle;
+    WackCreq: OkAck1 => WconCreq, ErrorAck => Idle;
+    WconCreq, options in WconCreq: ConnCon => DataXfer, DisconInd1 => Idle, DisconReq => WackDreq6;
+    WresCind, options in WresCind:
+        ConnInd => WresCind, ConnRes => WackCres, DisconReq => WackDreq7, DisconInd2 => Idle,
+        DisconInd3 => WresCind;
+    WackCres: OkAck2 => DataXfer, OkAck3 => Idle, OkAck4 => WresCind, ErrorAck => WresCind;
+    DataXfer, options in DataXfer:
+        DataReq => DataXfer, ExdataReq => DataXfer, OptdataReq => DataXfer, DataInd => DataXfer,
+        ExdataInd => DataXfer, OptdataInd => DataXfer, OrdrelReq => WindOrdrel,
+        OrdrelInd => WreqOrdrel, DisconReq => WackDreq9, DisconInd1 => Idle;
+    WindOrdrel, options in WindOrdrel:
+        DataInd => WindOrdrel, ExdataInd => WindOrdrel, OptdataInd => WindOrdrel,
+        OrdrelInd => Idle, DisconReq => WackDreq10, DisconInd1 => Idle;
+    WreqOrdrel, options in WreqOrdrel:
+        DataReq => WreqOrdrel, ExdataReq => WreqOrdrel, OptdataReq => WreqOrdrel,
+        OrdrelReq => Idle, DisconReq => WackDreq11, DisconInd1 => Idle;
+    WackDreq6: OkAck1 => Idle, ErrorAck => WconCreq;
+    WackDreq7: OkAck2 => Idle, OkAck3 => Idle, OkAck4 => WresCind, ErrorAck => WresCind;
+    WackDreq9: OkAck1 => Idle, ErrorAck => DataXfer;
+    WackDreq10: OkAck1 => Idle, ErrorAck => WindOrdrel;
+    WackDreq11: OkAck1 => Idle, ErrorAck => WreqOrdrel;
+}
 
 /// TABLE by state and event: asked for every datagram.
-const BY_STATE: [[Option<State>; Event::COUNT]; State::ALL.len()] = {
-    let mut by_state = [[None; Event::COUNT]; State::ALL.len()];
+const BY_STATE: [[Option<State>; Event::ALL.len()]; State::ALL.len()] = {
+    let mut by_state = [[None; Event::ALL.len()]; State::ALL.len()];
     let mut row = 0;
     while row < TABLE.len() {
         let (state, moves) = TABLE[row];
@@ -382,26 +309,6 @@ const BY_STATE: [[Option<State>; Event::COUNT]; State::ALL.len()] = {
     }
     by_state
 };
-
-const STATE_NAMES: [&str; 17] = [
-    "TS_UNBND",
-    "TS_WACK_BREQ",
-    "TS_WACK_UREQ",
-    "TS_IDLE",
-    "TS_WACK_OPTREQ",
-    "TS_WACK_CREQ",
-    "TS_WCON_CREQ",
-    "TS_WRES_CIND",
-    "TS_WACK_CRES",
-    "TS_DATA_XFER",
-    "TS_WIND_ORDREL",
-    "TS_WREQ_ORDREL",
-    "TS_WACK_DREQ6",
-    "TS_WACK_DREQ7",
-    "TS_WACK_DREQ9",
-    "TS_WACK_DREQ10",
-    "TS_WACK_DREQ11",
-];
 
 #[cfg(test)]
 mod tests {

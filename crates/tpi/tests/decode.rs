@@ -100,7 +100,7 @@ fn indications(stuff: &Stuff) -> [Indication<'_>; 16] {
             error: number,
         },
         Indication::OrdrelInd,
-        Indication::InfoAck(info),
+        Indication::InfoAck { info },
         Indication::BindAck {
             addr: first,
             qlen: unsigned,

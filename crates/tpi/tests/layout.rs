@@ -120,7 +120,7 @@ fn indications_have_the_structures_of_tihdr() {
         [T_ERROR_ACK, 6, 8, 22]
     );
     assert_eq!(
-        words(&Indication::InfoAck(INFO).encode()),
+        words(&Indication::InfoAck { info: INFO }.encode()),
         [T_INFO_ACK, 1, 2, 3, 4, 5, 6, 7, T_COTS, 9, 10]
     );
     let capable = Indication::CapabilityAck {

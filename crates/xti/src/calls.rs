@@ -273,15 +273,7 @@ pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
         return fails(TBADDATA);
     }
     unless(port, &[Event::Disconnect])?;
-    let mut patience = Patience::default();
-    loop {
-        match port.release() {
-            Err(Refusal { tli: TFLOW, .. }) if patience.waits(port) => {
-                port.wait(OUT).map_err(interrupted)?
-            }
-            done => return done,
-        }
-    }
+    patiently(port, call, (TFLOW, OUT), || port.release())
 }
 
 pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {

@@ -81,14 +81,9 @@ impl Endpoint {
     /// Gives the program a descriptor.
     pub(super) fn show(&self, oflag: i32) -> Outcome<i32> {
         let shadow = self.descriptor();
-        let cmd = if oflag & libc::O_CLOEXEC != 0 {
-            libc::F_DUPFD_CLOEXEC
-        } else {
-            libc::F_DUPFD
-        };
         let fd = match shadow {
             -1 => pipe::placeholder(oflag & libc::O_CLOEXEC | libc::O_NONBLOCK),
-            _ => sys::fcntl(shadow, cmd, 0),
+            _ => pipe::duplicate(shadow, oflag & libc::O_CLOEXEC != 0),
         };
         let fd = fd.map_err(Refusal::system)?;
         if !table::set(fd, self.handle()) {

@@ -8,7 +8,7 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, poll, process, reclaim, signal, sys};
-use headwater_providers::provider::{Look, Sleep, Waiter};
+use headwater_providers::provider::{Look, Waiter};
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
@@ -54,7 +54,7 @@ impl Endpoint {
             if let Some(sleep) = core.provider.sleep(want) {
                 drop(entered);
                 drop(looks);
-                return self.sleep_by(handle, sleep, deadline);
+                return self.doze(handle, || false, |_| sleep(deadline));
             }
             let waiter = core.provider.waiter();
             let seen = match waiter {
@@ -108,11 +108,6 @@ impl Endpoint {
             *rung = beside.last().is_some_and(|bell| bell.revents != 0);
             waited
         })
-    }
-
-    /// Sleeps as the provider has it.
-    fn sleep_by(&self, handle: Handle, sleep: Sleep, deadline: Option<u64>) -> Result<(), Errno> {
-        self.doze(handle, || false, |_| sleep(deadline))
     }
 
     /// Sleeps by `in_kernel`, which says whether it has heard the bell, unless it `is_ready`. EBADF: it is not this `handle`'s any more.

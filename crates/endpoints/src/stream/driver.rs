@@ -1,6 +1,6 @@
 //! The TPI driver: what comes down from the user.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::c_int;
 use std::cell::{Cell, RefCell};
 
 use headwater_host::sync::{AtomicU32, Ordering};
@@ -49,27 +49,11 @@ pub struct Driver {
     timed: Cell<bool>,
 }
 
-const NAMES: [&CStr; 13] = [
-    c"ticlts",
-    c"ticots",
-    c"ticotsord",
-    c"tcp",
-    c"udp",
-    c"tcp6",
-    c"udp6",
-    c"rawip",
-    c"rawip6",
-    c"udp2",
-    c"udp26",
-    c"sctp_t",
-    c"sctp6_t",
-];
-
 impl<const D: usize> Module for Tpi<D> {
     const INFO: Info = Info {
         hiwat: 64 << 10,
         lowat: 16 << 10,
-        ..Info::new(id::TPI + D as u16, NAMES[D])
+        ..Info::new(id::TPI + D as u16, device::NAMES[D])
     };
     const RSRV: bool = true;
     const WSRV: bool = true;
@@ -281,26 +265,21 @@ impl Driver {
             | Request::Unitdata { .. }
             | Request::Ordrel => self.in_order(q, m),
             Request::Info => match self.end.info() {
-                Ok(info) => self.reply(q, &Indication::InfoAck(info)),
+                Ok(info) => self.reply(q, &Indication::InfoAck { info }),
                 Err(e) => self.refuse(q, prim, e),
             },
             Request::Capability { bits } => match self.end.info() {
                 Ok(info) => {
                     let bits = bits & (TC1_INFO | TC1_ACCEPTOR_ID);
-                    let acceptor = if bits & TC1_ACCEPTOR_ID != 0 {
-                        acceptor(q)
-                    } else {
-                        0
-                    };
-                    let info = if bits & TC1_INFO != 0 {
-                        info
-                    } else {
-                        Default::default()
-                    };
+                    let wants = |bit| bits & bit != 0;
                     let ack = Indication::CapabilityAck {
                         bits,
-                        info,
-                        acceptor,
+                        info: Some(info).filter(|_| wants(TC1_INFO)).unwrap_or_default(),
+                        acceptor: if wants(TC1_ACCEPTOR_ID) {
+                            acceptor(q)
+                        } else {
+                            0
+                        },
                     };
                     self.reply(q, &ack);
                 }
@@ -423,31 +402,18 @@ impl Driver {
     /// Gives back what there is no room for.
     fn send(&self, q: Queue, m: Message) -> Option<Message> {
         if m.kind() == M_DATA {
-            return self.send_data(
-                q,
-                m,
-                &[],
-                Sending {
-                    push: true,
-                    ..Default::default()
-                },
-            );
+            return self.send_data(q, m, &[], false, false);
         }
-        let how = |more, expedited| Sending {
-            more,
-            expedited,
-            push: true,
-        };
         match Request::decode(m.bytes()) {
-            Ok(Request::Data { more }) => self.send_data(q, m, &[], how(more, false)),
-            Ok(Request::Exdata { more }) => self.send_data(q, m, &[], how(more, true)),
+            Ok(Request::Data { more }) => self.send_data(q, m, &[], more, false),
+            Ok(Request::Exdata { more }) => self.send_data(q, m, &[], more, true),
             Ok(Request::OptData {
                 more,
                 expedited,
                 opts,
             }) => {
                 let opts = opts.to_vec();
-                self.send_data(q, m, &opts, how(more, expedited))
+                self.send_data(q, m, &opts, more, expedited)
             }
             Ok(Request::Unitdata { dest, opts }) => {
                 let mut sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
@@ -482,21 +448,27 @@ impl Driver {
         }
     }
 
-    fn send_data(&self, q: Queue, m: Message, opts: &[u8], how: Sending) -> Option<Message> {
+    fn send_data(
+        &self,
+        q: Queue,
+        m: Message,
+        opts: &[u8],
+        more: bool,
+        expedited: bool,
+    ) -> Option<Message> {
+        let how = Sending {
+            more,
+            expedited,
+            push: true,
+        };
+        let takes_nothing = |info: headwater_tpi::Info| info.provider_flag & SENDZERO != 0;
         let (total, sent) = with_data(&m, |data, total| {
-            let nothing = total == 0
-                && self
-                    .end
-                    .info()
-                    .is_ok_and(|i| i.provider_flag & SENDZERO == 0);
-            (
-                total,
-                match opts {
-                    _ if nothing => Ok(0),
-                    [] => self.end.send(data, how),
-                    opts => self.end.send_with(opts, data, how),
-                },
-            )
+            let sent = match opts {
+                _ if total == 0 && !self.end.info().is_ok_and(takes_nothing) => Ok(0),
+                [] => self.end.send(data, how),
+                opts => self.end.send_with(opts, data, how),
+            };
+            (total, sent)
         });
         match sent {
             Ok(n) if n >= total => None,

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use std::cell::RefCell;
 
 use headwater_streams::ddi::owned::Message;
-use headwater_streams::ddi::{M_IOCTL, M_PCPROTO, TRANSPARENT, iocblk};
+use headwater_streams::ddi::{M_IOCTL, M_PCPROTO};
 use headwater_streams::drivers::reply;
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue};
 use headwater_tpi::{Indication, Request};
@@ -32,10 +32,8 @@ impl Module for Sockmod {
     }
 
     fn wput(&self, q: Queue, m: Message) {
-        let plain = m
-            .read::<iocblk>()
-            .is_some_and(|ioc| ioc.ioc_count != TRANSPARENT);
-        if m.kind() != M_IOCTL || !plain || reply::command(&m) != Some(SI_GETUDATA) {
+        let asked = m.kind() == M_IOCTL && reply::command(&m) == Some(SI_GETUDATA);
+        if !asked || reply::is_transparent(&m) {
             return q.putnext(m);
         }
         self.asked.replace(Some(m));
@@ -45,7 +43,7 @@ impl Module for Sockmod {
     fn rput(&self, q: Queue, m: Message) {
         let is_info = m.kind() == M_PCPROTO;
         match Indication::decode(m.bytes()) {
-            Ok(Indication::InfoAck(info)) if is_info && self.asked.borrow().is_some() => {
+            Ok(Indication::InfoAck { info }) if is_info && self.asked.borrow().is_some() => {
                 let (state, options) = (0, 0);
                 let udata = [
                     info.tidu, info.addr, info.opt, info.etsdu, info.serv, state, options,

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use std::cell::{Cell, RefCell};
 
 use headwater_streams::ddi::owned::Message;
-use headwater_streams::ddi::{M_IOCDATA, M_IOCTL, M_PCPROTO, M_PROTO, Plain, TRANSPARENT, iocblk};
+use headwater_streams::ddi::{M_IOCDATA, M_IOCTL, M_PCPROTO, M_PROTO, Plain};
 use headwater_streams::drivers::reply::{self, Argument};
 use headwater_streams::exec::{Info, Module, OpenFlag, Queue};
 use headwater_tpi::prim::*;
@@ -123,17 +123,12 @@ impl Module for Timod {
     }
 }
 
-fn is_transparent(m: &Message) -> bool {
-    m.read::<iocblk>()
-        .is_some_and(|ioc| ioc.ioc_count == TRANSPARENT)
-}
-
 /// Is this what a request of number `prim` waits for?
 fn answers(indication: &Indication<'_>, prim: i32) -> bool {
     match *indication {
         Indication::ErrorAck { prim: refused, .. } => refused == prim,
         Indication::OkAck { prim: done } => done == prim,
-        Indication::InfoAck(_) => prim == T_INFO_REQ,
+        Indication::InfoAck { .. } => prim == T_INFO_REQ,
         Indication::BindAck { .. } => prim == T_BIND_REQ,
         Indication::OptmgmtAck { .. } => prim == T_OPTMGMT_REQ,
         Indication::AddrAck { .. } => prim == T_ADDR_REQ,
@@ -159,7 +154,7 @@ impl Timod {
             _ => false,
         };
         match request {
-            Ok(request) if fits && !is_transparent(&m) => {
+            Ok(request) if fits && !reply::is_transparent(&m) => {
                 let prim = request.prim();
                 self.asked.replace(Asked::Prim {
                     prim,
@@ -200,7 +195,7 @@ impl Timod {
 
     /// TI_GETMYNAME, TI_GETPEERNAME: netbuf in, T_ADDR_REQ, address out, netbuf out.
     fn name(&self, q: Queue, cmd: c_int, m: Message) {
-        if m.kind() == M_IOCTL && !is_transparent(&m) {
+        if m.kind() == M_IOCTL && !reply::is_transparent(&m) {
             self.asked.replace(Asked::Prim {
                 prim: T_ADDR_REQ,
                 cmd,

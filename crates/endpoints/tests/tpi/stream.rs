@@ -194,7 +194,7 @@ impl Tpi {
 
     pub fn state(&self) -> State {
         let (ack, _) = self.ask(&Request::Info);
-        let Indication::InfoAck(info) = indication(&ack) else {
+        let Indication::InfoAck { info } = indication(&ack) else {
             panic!()
         };
         State::from_number(info.state).unwrap()

@@ -6,7 +6,7 @@
 //! Each message block holds one reference to its data block. Blocks that were freed are touched no more.
 
 use core::cell::Cell;
-use core::ffi::{c_char, c_int, c_uint};
+use core::ffi::{c_char, c_uint};
 use core::mem::offset_of;
 use core::ptr::{NonNull, addr_of_mut, null_mut};
 use std::alloc::{Layout, alloc, dealloc};
@@ -159,11 +159,6 @@ pub unsafe extern "C-unwind" fn esballoc(
         }
         prepare(chunk, base, size, frtn)
     }
-}
-
-/// testb(9F): would allocb succeed? Ordinary memory always promises.
-pub extern "C-unwind" fn testb(_size: usize, _pri: c_uint) -> c_int {
-    1
 }
 
 /// freeb(9F): gives up a block; its data when this was the last reference. Null is ignored.

@@ -18,7 +18,6 @@ pub const QCOUNT: c_int = 4;
 pub const QFIRST: c_int = 5;
 pub const QLAST: c_int = 6;
 pub const QFLAG: c_int = 7;
-pub const QBAD: c_int = 8;
 
 impl Queue {
     /// canput(9F): is there room in the first queue from here on that has a service procedure, or the last one? If not, the
@@ -76,29 +75,23 @@ impl Queue {
         let address = |m: &Cell<Option<OnQueue>>| {
             m.get().map_or(0, |m| m.as_ptr().expose_provenance()) as c_long
         };
-        Ok(if pri == 0 {
-            match what {
-                QHIWAT => self.q_hiwat.get() as c_long,
-                QLOWAT => self.q_lowat.get() as c_long,
-                QMAXPSZ => self.q_maxpsz.get() as c_long,
-                QMINPSZ => self.q_minpsz.get() as c_long,
-                QCOUNT => self.q_count.get() as c_long,
-                QFIRST => address(&self.q_first),
-                QLAST => address(&self.q_last),
-                QFLAG => self.flags() as c_long,
-                _ => return Err(libc::EINVAL),
-            }
-        } else {
-            let band = self.make_band(pri);
-            match what {
-                QHIWAT => band.qb_hiwat.get() as c_long,
-                QLOWAT => band.qb_lowat.get() as c_long,
-                QCOUNT => band.qb_count.get() as c_long,
-                QFIRST => address(&band.qb_first),
-                QLAST => address(&band.qb_last),
-                QFLAG => band.qb_flag.get() as c_long,
-                _ => return Err(libc::EINVAL),
-            }
+        let band = (pri > 0).then(|| self.make_band(pri));
+        Ok(match (what, band) {
+            (QHIWAT, None) => self.q_hiwat.get() as c_long,
+            (QLOWAT, None) => self.q_lowat.get() as c_long,
+            (QMAXPSZ, None) => self.q_maxpsz.get() as c_long,
+            (QMINPSZ, None) => self.q_minpsz.get() as c_long,
+            (QCOUNT, None) => self.q_count.get() as c_long,
+            (QFIRST, None) => address(&self.q_first),
+            (QLAST, None) => address(&self.q_last),
+            (QFLAG, None) => self.flags() as c_long,
+            (QHIWAT, Some(band)) => band.qb_hiwat.get() as c_long,
+            (QLOWAT, Some(band)) => band.qb_lowat.get() as c_long,
+            (QCOUNT, Some(band)) => band.qb_count.get() as c_long,
+            (QFIRST, Some(band)) => address(&band.qb_first),
+            (QLAST, Some(band)) => address(&band.qb_last),
+            (QFLAG, Some(band)) => band.qb_flag.get() as c_long,
+            _ => return Err(libc::EINVAL),
         })
     }
 

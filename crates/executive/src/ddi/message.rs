@@ -273,17 +273,11 @@ pub unsafe extern "C-unwind" fn rmvb(mp: *mut mblk_t, block: *mut mblk_t) -> *mu
 /// # Safety
 /// `mp` is null, or a message whose blocks are live.
 #[inline]
-pub unsafe extern "C-unwind" fn msgdsize(mut mp: *const mblk_t) -> usize {
+pub unsafe extern "C-unwind" fn msgdsize(mp: *const mblk_t) -> usize {
     // SAFETY: the blocks of the chain are live, as the caller says.
     unsafe {
-        let mut sum = 0;
-        while !mp.is_null() {
-            if mtype(mp) == M_DATA {
-                sum += length(mp);
-            }
-            mp = (*mp).b_cont;
-        }
-        sum
+        let data = chain(mp).filter(|&block| mtype(block) == M_DATA);
+        data.map(|block| length(block)).sum()
     }
 }
 
@@ -291,16 +285,11 @@ pub unsafe extern "C-unwind" fn msgdsize(mut mp: *const mblk_t) -> usize {
 ///
 /// # Safety
 /// `mp` is null, or a message whose blocks are live.
-pub unsafe extern "C-unwind" fn xmsgsize(mut mp: *const mblk_t) -> usize {
+pub unsafe extern "C-unwind" fn xmsgsize(mp: *const mblk_t) -> usize {
     // SAFETY: b_cont leads from one live block to the next, as the caller says.
     unsafe {
-        let mut sum = 0;
-        let kind = if mp.is_null() { M_DATA } else { mtype(mp) };
-        while !mp.is_null() && mtype(mp) == kind {
-            sum += length(mp);
-            mp = (*mp).b_cont;
-        }
-        sum
+        let alike = chain(mp).take_while(|&block| mtype(block) == mtype(mp));
+        alike.map(|block| length(block)).sum()
     }
 }
 
@@ -309,17 +298,25 @@ pub unsafe extern "C-unwind" fn xmsgsize(mut mp: *const mblk_t) -> usize {
 /// # Safety
 /// `mp` is a message whose blocks are live.
 #[inline]
-pub unsafe fn msgsize(mut mp: *const mblk_t) -> usize {
+pub unsafe fn msgsize(mp: *const mblk_t) -> usize {
     // SAFETY: the first block is there, and all that follow are live, as the caller says.
     unsafe {
-        let mut sum = length(mp);
-        mp = (*mp).b_cont;
-        while !mp.is_null() {
-            sum += length(mp);
-            mp = (*mp).b_cont;
-        }
-        sum
+        length(mp)
+            + chain((*mp).b_cont)
+                .map(|block| length(block))
+                .sum::<usize>()
     }
+}
+
+/// The blocks of a chain.
+///
+/// # Safety
+/// `mp` is null, or a message whose blocks are live until the last of them was asked for.
+#[inline(always)]
+pub unsafe fn chain(mp: *const mblk_t) -> impl Iterator<Item = *const mblk_t> {
+    let some = |mp: *const mblk_t| (!mp.is_null()).then_some(mp);
+    // SAFETY: b_cont leads from one live block to the next, as the caller says.
+    core::iter::successors(some(mp), move |&mp| some(unsafe { (*mp).b_cont }))
 }
 
 /// Bytes of one block.

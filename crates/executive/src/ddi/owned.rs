@@ -222,15 +222,8 @@ impl Message {
 
     /// Type and bytes of each block.
     pub fn blocks(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        let mut mp = self.as_ptr().cast_const();
-        core::iter::from_fn(move || {
-            // SAFETY: blocks of our chain.
-            unsafe {
-                let block = mp.as_ref()?;
-                mp = block.b_cont;
-                Some((mtype(block), block_bytes(block)))
-            }
-        })
+        // SAFETY: blocks of our chain.
+        unsafe { chain(self.as_ptr()).map(|block| (mtype(block), block_bytes(block))) }
     }
 
     pub fn is_empty(&self) -> bool {

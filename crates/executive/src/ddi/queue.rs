@@ -149,11 +149,6 @@ impl Perimeter {
         }
     }
 
-    /// Is a queue waiting to be serviced?
-    pub fn has_enabled(&self) -> bool {
-        self.first.get().is_some()
-    }
-
     /// Appends a queue that has just been given QENAB.
     #[inline]
     pub(crate) fn schedule(&self, q: Queue) {

@@ -82,20 +82,6 @@ pub unsafe fn qattach(
     }
 }
 
-/// Calls the open procedures of all modules and the driver again, as a further open of the same stream does.
-pub fn qreopen(head: Queue, dev: &mut libc::dev_t, oflag: c_int) -> Result<(), Errno> {
-    let mut next = head.write().next();
-    while let Some(write) = next {
-        next = write.next();
-        let sflag = if next.is_none() { 0 } else { MODOPEN };
-        match open(write.read(), dev, oflag, sflag) {
-            0 => {}
-            errno => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
 /// Closes a module or driver, takes it out of its stream and frees it, with the messages it holds.
 ///
 /// # Safety

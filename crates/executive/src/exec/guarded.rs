@@ -38,6 +38,17 @@ impl<T> Guarded<T> {
             _section: section,
         }
     }
+
+    /// Keeps everybody out while the process is copied, until [`let_in`](Guarded::let_in).
+    pub fn keep_out(&self) {
+        core::mem::forget(self.enter());
+    }
+
+    /// Once after each [`keep_out`](Guarded::keep_out), in both processes.
+    pub fn let_in(&self) {
+        self.lock.unlock();
+        process::end_section();
+    }
 }
 
 impl<T> Deref for Entered<'_, T> {

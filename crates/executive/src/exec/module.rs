@@ -80,11 +80,6 @@ pub trait Module: Sized + Send + 'static {
     /// The procedures are on (qprocson(9F)).
     fn started(&self, _q: Queue) {}
 
-    /// Another open of the same stream.
-    fn reopen(&self, _q: Queue, _dev: &mut libc::dev_t, _oflag: c_int) -> Result<(), Errno> {
-        Ok(())
-    }
-
     /// close(9E), with the read queue. What is left on the queues is freed afterwards.
     fn close(&self, _q: Queue, _oflag: c_int) {}
 
@@ -208,29 +203,15 @@ impl<M: Module> Tables<M> {
     };
     const READ: &'static qinit = &qinit {
         qi_putp: Some(put::<M, true>),
-        qi_srvp: if M::RSRV {
-            Some(serve::<M, true>)
-        } else {
-            None
-        },
+        qi_srvp: procedure(M::RSRV, serve::<M, true>),
         qi_qopen: Some(open::<M>),
         qi_qclose: Some(close::<M>),
-        qi_qadmin: None,
-        qi_minfo: Some(Self::INFO),
-        qi_mstat: (&raw const ADAPTED).cast(),
+        ..of_ours(Self::INFO, &ADAPTED)
     };
     const WRITE: &'static qinit = &qinit {
         qi_putp: Some(put::<M, false>),
-        qi_srvp: if M::WSRV {
-            Some(serve::<M, false>)
-        } else {
-            None
-        },
-        qi_qopen: None,
-        qi_qclose: None,
-        qi_qadmin: None,
-        qi_minfo: Some(Self::INFO),
-        qi_mstat: (&raw const ADAPTED).cast(),
+        qi_srvp: procedure(M::WSRV, serve::<M, false>),
+        ..of_ours(Self::INFO, &ADAPTED)
     };
     const PLAIN: &'static streamtab = &streamtab {
         st_rdinit: Some(Self::READ),
@@ -243,36 +224,31 @@ impl<M: Module> Tables<M> {
 impl<M: Mux> Tables<M> {
     const LOWER_READ: &'static qinit = &qinit {
         qi_putp: Some(lower_put::<M>),
-        qi_srvp: if M::LRSRV {
-            Some(lower_serve::<M, true>)
-        } else {
-            None
-        },
-        qi_qopen: None,
-        qi_qclose: None,
-        qi_qadmin: None,
-        qi_minfo: Some(Self::INFO),
-        qi_mstat: (&raw const LOWER).cast(),
+        qi_srvp: procedure(M::LRSRV, lower_serve::<M, true>),
+        ..of_ours(Self::INFO, &LOWER)
     };
     const LOWER_WRITE: &'static qinit = &qinit {
-        qi_putp: None,
-        qi_srvp: if M::LWSRV {
-            Some(lower_serve::<M, false>)
-        } else {
-            None
-        },
-        qi_qopen: None,
-        qi_qclose: None,
-        qi_qadmin: None,
-        qi_minfo: Some(Self::INFO),
-        qi_mstat: (&raw const LOWER).cast(),
+        qi_srvp: procedure(M::LWSRV, lower_serve::<M, false>),
+        ..of_ours(Self::INFO, &LOWER)
     };
     const MUX: &'static streamtab = &streamtab {
-        st_rdinit: Some(Self::READ),
-        st_wrinit: Some(Self::WRITE),
         st_muxrinit: Some(Self::LOWER_READ),
         st_muxwinit: Some(Self::LOWER_WRITE),
+        ..*Self::PLAIN
     };
+}
+
+const fn procedure(is_there: bool, service: Service) -> Option<Service> {
+    if is_there { Some(service) } else { None }
+}
+
+/// Without procedures yet.
+const fn of_ours(info: &'static module_info, mark: &'static u8) -> qinit {
+    qinit {
+        qi_minfo: Some(info),
+        qi_mstat: core::ptr::from_ref(mark).cast(),
+        ..qinit::of(None, None)
+    }
 }
 
 unsafe extern "C-unwind" fn open<M: Module>(
@@ -282,11 +258,6 @@ unsafe extern "C-unwind" fn open<M: Module>(
     sflag: c_int,
     _credentials: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open procedure gets its own read queue.
-    if let Some(state) = unsafe { state_of::<M>(q) } {
-        let result = guard(|| state.module.reopen(q, dev, oflag));
-        return result.map_or_else(|| died(q, &state.dead), |r| r.err().unwrap_or(0));
-    }
     let flag = match sflag {
         CLONEOPEN => OpenFlag::Clone,
         MODOPEN => OpenFlag::Module,
@@ -308,10 +279,7 @@ unsafe extern "C-unwind" fn open<M: Module>(
     note(q, state.cast());
     // SAFETY: it lives until it is closed, which is not while it is opened.
     let state = unsafe { &*state };
-    if guard(|| state.module.started(q)).is_none() {
-        died(q, &state.dead);
-    }
-    0
+    run(q, &state.dead, || state.module.started(q))
 }
 
 unsafe extern "C-unwind" fn close<M: Module>(
@@ -343,20 +311,13 @@ unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(q: Queue, m: Messag
         q.putnext(m);
         return 0;
     };
-    if state.dead.get() {
-        return 0;
-    }
-    let done = guard(|| {
+    run(q, &state.dead, || {
         if READ {
             state.module.rput(q, m);
         } else {
             state.module.wput(q, m);
         }
-    });
-    if done.is_none() {
-        died(q, &state.dead);
-    }
-    0
+    })
 }
 
 unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: Queue) -> c_int {
@@ -364,20 +325,13 @@ unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: Queue) -> c_in
     let Some(state) = (unsafe { state_of::<M>(q) }) else {
         return 0;
     };
-    if state.dead.get() {
-        return 0;
-    }
-    let done = guard(|| {
+    run(q, &state.dead, || {
         if READ {
             state.module.rsrv(q);
         } else {
             state.module.wsrv(q);
         }
-    });
-    if done.is_none() {
-        died(q, &state.dead);
-    }
-    0
+    })
 }
 
 impl Queue {
@@ -400,9 +354,7 @@ unsafe fn on_timer<M: Module>(q: Queue, token: usize) {
         }
         &*any.cast::<State<M>>()
     };
-    if !state.dead.get() && guard(|| state.module.timer(q, token)).is_none() {
-        died(q, &state.dead);
-    }
+    run(q, &state.dead, || state.module.timer(q, token));
 }
 
 /// The state of a queue with the tables of `M`, unless it is not open.
@@ -431,10 +383,7 @@ unsafe extern "C-unwind" fn lower_put<M: Mux>(q: Queue, m: Message) -> c_int {
         // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
         return 0;
     };
-    if !state.dead.get() && guard(|| M::lrput(&state.lower, q, m)).is_none() {
-        died(q, &state.dead);
-    }
-    0
+    run(q, &state.dead, || M::lrput(&state.lower, q, m))
 }
 
 unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: Queue) -> c_int {
@@ -442,20 +391,13 @@ unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: Queue) -> c
     let Some(state) = (unsafe { lower_of::<M>(q) }) else {
         return 0;
     };
-    if state.dead.get() {
-        return 0;
-    }
-    let done = guard(|| {
+    run(q, &state.dead, || {
         if READ {
             M::lrsrv(&state.lower, q);
         } else {
             M::lwsrv(&state.lower, q);
         }
-    });
-    if done.is_none() {
-        died(q, &state.dead);
-    }
-    0
+    })
 }
 
 /// Frees what [`set_lower`] noted for the pair of `q`, if anything.
@@ -480,6 +422,15 @@ unsafe fn free_lower<M: Mux>(state: *mut c_void) {
     guard(|| drop(unsafe { Box::from_raw(state.cast::<LowerState<M::Lower>>()) }));
 }
 
+/// Runs a procedure of a module that has not died.
+#[inline(always)]
+fn run(q: Queue, dead: &Cell<bool>, procedure: impl FnOnce()) -> c_int {
+    if !dead.get() && guard(procedure).is_none() {
+        died(q, dead);
+    }
+    0
+}
+
 /// Runs a procedure; `None` when it panicked.
 #[inline(always)]
 fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
@@ -495,13 +446,12 @@ fn guard<T>(f: impl FnOnce() -> T) -> Option<T> {
 
 /// A module panicked: it gets no message any more, and its stream is told so, both sides.
 #[cold]
-fn died(q: Queue, dead: &Cell<bool>) -> Errno {
+fn died(q: Queue, dead: &Cell<bool>) {
     if !dead.replace(true) {
         log_panic(q);
         q.read()
             .putnext(Message::error(libc::EPROTO as u8, libc::EPROTO as u8));
     }
-    libc::EPROTO
 }
 
 #[cold]

@@ -16,11 +16,16 @@ impl Queue {
 
     /// What a service procedure does by default: hands messages on in order while there is room.
     pub fn forward(self) {
+        self.forward_by(self);
+    }
+
+    /// The same, behind another queue than its own.
+    pub fn forward_by(self, by: Queue) {
         while let Some(m) = self.getq() {
-            if !self.takes_next(&m) {
+            if !by.takes_next(&m) {
                 return self.putbq(m);
             }
-            self.putnext(m);
+            by.putnext(m);
         }
     }
 

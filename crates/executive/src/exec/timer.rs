@@ -103,26 +103,6 @@ pub extern "C-unwind" fn untimeout(id: c_int) -> c_int {
     cancel(TimerId(id as u32)).map_or(-1, |left| left.div_ceil(TICK) as c_int)
 }
 
-/// qtimeout(9F): a timer that is forgotten when the queue goes.
-///
-/// # Safety
-/// `func` may be called with `arg` until the queue goes or the timer is taken
-/// back.
-pub unsafe extern "C-unwind" fn qtimeout(
-    q: Queue,
-    func: Callback,
-    arg: *mut c_void,
-    ticks: c_long,
-) -> c_int {
-    let delay = (ticks.max(0) as u64).saturating_mul(TICK);
-    add(q.perimeter(), Some(q), delay, Work::Call(func, arg)).bits()
-}
-
-/// quntimeout(9F).
-pub extern "C-unwind" fn quntimeout(_q: Queue, id: c_int) -> c_int {
-    untimeout(id)
-}
-
 /// bufcall(9F): calls `func(arg)` when `size` bytes may be had, which is soon. 0 outside of a perimeter.
 ///
 /// # Safety

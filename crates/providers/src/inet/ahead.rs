@@ -2,6 +2,8 @@
 
 use libc::iovec;
 
+use crate::loopback::buffers::scatter;
+
 /// Small enough to be handed on to the next image of the process.
 const CAPACITY: usize = 16 << 10;
 /// Users who ask for less are read ahead for, while they find more than they ask for.
@@ -48,7 +50,7 @@ impl Ahead {
 
     #[inline]
     pub fn take(&mut self, into: &[iovec]) -> usize {
-        let n = super::scatter(&self.buffer[self.start..self.end], into);
+        let n = scatter(into, &self.buffer[self.start..self.end]);
         self.start += n;
         n
     }

@@ -179,11 +179,7 @@ impl Socket {
 
     /// Back to an unconnected socket; the peer of a connection gets a reset at once, whoever else has the descriptor.
     pub fn abort(&self) -> sys::Result<()> {
-        let after = if self.handle().is_some() {
-            life::closing(self.fd)
-        } else {
-            None
-        };
+        let after = self.handle().and_then(|_| life::closing(self.fd));
         let none: libc::sockaddr = sys::zeroed();
         let result = sys::connect(self.fd, &none);
         if let Some(after) = after {
@@ -309,11 +305,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let after = if self.handle().is_some() {
-            life::closing(self.fd)
-        } else {
-            None
-        };
+        let after = self.handle().and_then(|_| life::closing(self.fd));
         hidden::close(self.fd);
         if let Some(after) = after {
             after.finish();

@@ -12,9 +12,9 @@ const MINUTE: i64 = 60;
 
 /// The options of a socket as t_optmgmt sees them.
 pub struct Options<'a> {
-    pub fd: i32,
-    pub v6: bool,
-    pub chosen: &'a mut Chosen,
+    fd: i32,
+    v6: bool,
+    chosen: &'a mut Chosen,
 }
 
 /// What the user of an endpoint has set.
@@ -27,6 +27,15 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// As t_optmgmt sees them, of the socket that the endpoint has.
+    pub fn on(&mut self, fd: i32, v6: bool) -> Options<'_> {
+        Options {
+            fd,
+            v6,
+            chosen: self,
+        }
+    }
+
     /// The value of an option that is ours.
     pub fn value(&self, option: &Known) -> Value {
         self.remembered.value(option)

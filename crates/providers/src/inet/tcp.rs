@@ -19,10 +19,12 @@ use super::ahead::Ahead;
 use super::coalesce::{Held, LARGE};
 use super::connection::Socket;
 use super::run::Run;
-use super::settings::{Chosen, Options};
+use super::settings::Chosen;
 use super::{local, poll};
 use crate::options::{self, Known, Value};
-use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
+use crate::provider::{
+    Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending, Waiter,
+};
 
 mod image;
 mod listener;
@@ -36,8 +38,6 @@ const TABLE: [&[Known]; 3] = [&options::GENERIC, &options::TCP, &options::IP];
 const MOST_OUTSTANDING: u32 = 128;
 const BACKLOG: u32 = 16;
 const PEER_EVENTS: u32 = (libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP) as u32;
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
-const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
 const URGENT: u32 = (libc::POLLPRI | libc::POLLRDBAND) as u32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -500,12 +500,7 @@ impl Provider for Tcp {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let (fd, v6) = (self.socket.fd(), self.v6);
-        let mut settings = Options {
-            fd,
-            v6,
-            chosen: &mut self.chosen,
-        };
+        let mut settings = self.chosen.on(self.socket.fd(), self.v6);
         let answer = options::negotiate(&TABLE, &mut settings, flags, opts);
         let nodelay = TABLE[1]
             .iter()

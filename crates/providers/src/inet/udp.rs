@@ -5,20 +5,22 @@ use headwater_ipnet::Address;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::incoming::Incoming;
 use headwater_ipnet::options::PacketOptions;
-use headwater_tpi::error::{TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNOADDR, TNODATA};
+use headwater_ipnet::socket::{make_roomy, tell_errors};
+use headwater_tpi::error::{TBADADDR, TBADDATA, TFLOW, TLOOK, TNOADDR, TNODATA};
 use headwater_tpi::option::{self as opt, INET_UDP, T_UDP_CHECKSUM, XTI_GENERIC, XTI_RCVBUF};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::batch::Outgoing;
-use super::settings::{self, Chosen, Options};
+use super::settings::{self, Chosen};
 use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
-use super::{datagrams, length, local, poll, scatter};
+use super::{datagrams, hand_out, length, local};
 use crate::flusher::{self, Went};
+use crate::loopback::name;
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, Look, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Look, Outcome, Provider, Waiter, nothing};
 
 const TABLE: [&[Known]; 3] = [
     &options::GENERIC_CONNECTIONLESS,
@@ -27,9 +29,6 @@ const TABLE: [&[Known]; 3] = [
 ];
 /// The largest datagram of IPv4.
 pub const LARGEST: usize = 65_507;
-/// Asked of the kernel, which gives at most net.core.rmem_max.
-const RECEIVE_BUFFER: i32 = 4 << 20;
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 
 pub struct Udp {
     fd: i32,
@@ -125,11 +124,7 @@ impl Udp {
     pub fn take_options(&mut self, opts: &[u8]) -> Outcome<PacketOptions> {
         let read = PacketOptions::read(opts)?;
         if has_checksum_option(opts) {
-            let mut settings = Options {
-                fd: self.fd,
-                v6: self.v6,
-                chosen: &mut self.chosen,
-            };
+            let mut settings = self.chosen.on(self.fd, self.v6);
             options::apply(&[&options::UDP], &mut settings, opts)?;
         }
         Ok(read)
@@ -196,14 +191,10 @@ impl Drop for Udp {
 
 fn prepare(fd: i32, v6: bool) {
     let _ = sys::set_sockopt(fd, libc::SOL_UDP, libc::UDP_GRO, &1i32);
-    let forced = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER);
-    let _ = forced
-        .or_else(|_| sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
-    if v6 {
-        let _ = sys::set_sockopt(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1i32);
-    }
+    make_roomy(fd);
+    tell_errors(fd, v6);
     // One of IPv6 may send to IPv4.
-    let _ = sys::set_sockopt(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1i32);
+    tell_errors(fd, false);
 }
 
 fn has_checksum_option(opts: &[u8]) -> bool {
@@ -312,46 +303,21 @@ impl Provider for Udp {
         }
         if !there {
             self.flush();
-            return Err(Refusal::new(if self.errors.is_empty() {
-                TNODATA
-            } else {
-                TLOOK
-            }));
+            return Err(nothing(!self.errors.is_empty()));
         }
         let Some(front) = self.incoming.front(self.taken.unwrap_or(0)) else {
             return Err(Refusal::new(TNODATA));
         };
-        if self.taken.is_none() && !into.addr.is_empty() {
-            let Some(from) = Address::of_storage(front.from) else {
-                self.incoming.pop();
-                return Err(Refusal::new(TNODATA));
-            };
-            let from = from.bytes();
-            if from.len() > into.addr.len() {
-                self.incoming.pop();
-                return Err(Refusal::new(TBUFOVFLW));
-            }
-            into.addr[..from.len()].copy_from_slice(from);
-            into.addr_len = from.len();
-        }
-        let n = scatter(front.data, into.data);
-        into.data_len = n;
-        into.more = n < front.data.len();
-        if into.more {
-            self.taken = Some(self.taken.unwrap_or(0) + n);
-        } else {
-            self.taken = None;
+        let from = || Address::of_storage(front.from);
+        let done = hand_out(&mut self.taken, from, front.data, into);
+        if done != Ok(false) {
             self.incoming.pop();
         }
-        Ok(())
+        done.map(drop)
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let mut settings = Options {
-            fd: self.fd,
-            v6: self.v6,
-            chosen: &mut self.chosen,
-        };
+        let mut settings = self.chosen.on(self.fd, self.v6);
         options::negotiate(&TABLE, &mut settings, flags, opts)
     }
 
@@ -415,16 +381,9 @@ impl Provider for Udp {
         // Datagrams may be lost; those that the kernel takes are not.
         let mut turns = 0;
         while !self.send_held() && turns < 100 {
-            poll_writable(self.fd);
+            name::poll(self.fd, libc::POLLOUT, 1_000_000);
             turns += 1;
         }
         self.outgoing.clear();
-    }
-}
-
-fn poll_writable(fd: i32) {
-    if poll(fd, libc::POLLOUT) == 0 {
-        let mut set = [sys::entry(fd, libc::POLLOUT)];
-        let _ = sys::ppoll(&mut set, Some(1_000_000));
     }
 }

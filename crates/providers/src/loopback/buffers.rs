@@ -4,9 +4,10 @@
 //! The iovec's that providers are given are readable (for sending) or writable (for receiving) for their lengths, as
 //! t_sndv(3) and t_rcvv(3) want it.
 
-use headwater_channel::ring::{Frame, Reservation, Ring};
+use headwater_channel::ring::Reservation;
 use libc::iovec;
 
+pub use headwater_streams::head::inlet::Sink;
 pub use headwater_streams::head::write::Source;
 
 pub fn len(iov: &[iovec]) -> usize {
@@ -21,68 +22,6 @@ pub fn bytes(v: &iovec) -> &[u8] {
     }
     // SAFETY: see the contract.
     unsafe { core::slice::from_raw_parts(v.iov_base as *const u8, v.iov_len) }
-}
-
-/// Room for received bytes.
-pub struct Sink<'a> {
-    iov: &'a [iovec],
-    skip: usize,
-    left: usize,
-}
-
-impl<'a> Sink<'a> {
-    #[inline(always)]
-    pub fn new(iov: &'a [iovec]) -> Sink<'a> {
-        Sink {
-            iov,
-            skip: 0,
-            left: len(iov),
-        }
-    }
-
-    #[inline(always)]
-    pub fn left(&self) -> usize {
-        self.left
-    }
-
-    /// Copies `n` unread bytes of a frame in, from `skip` on. The caller asks for no more than there are and fit.
-    #[inline(always)]
-    pub fn fill(&mut self, ring: &Ring<'_>, frame: &Frame, skip: usize, n: usize) {
-        if let [v] = self.iov {
-            self.fill_part(ring, frame, skip, v, n);
-            self.skip += n;
-        } else {
-            self.scatter(ring, frame, skip, n);
-        }
-        self.left -= n;
-    }
-
-    #[inline(always)]
-    fn fill_part(&self, ring: &Ring<'_>, frame: &Frame, from: usize, v: &iovec, n: usize) {
-        if n > 0 {
-            // SAFETY: see the contract; skip + n is within the buffer.
-            let to = unsafe {
-                core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(self.skip), n)
-            };
-            ring.copy_frame(frame, from, to);
-        }
-    }
-
-    fn scatter(&mut self, ring: &Ring<'_>, frame: &Frame, mut from: usize, mut n: usize) {
-        while n > 0
-            && let Some(v) = self.iov.first()
-        {
-            let some = (v.iov_len - self.skip).min(n);
-            self.fill_part(ring, frame, from, v, some);
-            n -= some;
-            from += some;
-            self.skip += some;
-            if self.skip == v.iov_len {
-                self.iov = &self.iov[1..];
-                self.skip = 0;
-            }
-        }
-    }
 }
 
 /// What of it is behind the first `done` bytes.
@@ -115,6 +54,7 @@ pub fn front(data: &[iovec], mut most: usize) -> Vec<iovec> {
 }
 
 /// Copies as much in as there is room for; how much that was.
+#[inline]
 pub fn scatter(into: &[iovec], mut bytes: &[u8]) -> usize {
     let mut done = 0;
     for v in into.iter().filter(|v| v.iov_len > 0) {

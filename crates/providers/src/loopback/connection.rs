@@ -3,9 +3,7 @@
 use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sys;
 use headwater_host::table::{Handle, NOT_KERNELS};
-use headwater_tpi::error::{
-    TADDRBUSY, TBADSEQ, TLOOK, TNODATA, TNOTSUPPORT, TOUTSTATE, TPROVMISMATCH,
-};
+use headwater_tpi::error::{TBADSEQ, TNOTSUPPORT, TOUTSTATE, TPROVMISMATCH};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -15,10 +13,11 @@ use super::request::{self, Call, Request};
 use super::sizes::{Held, Wishes};
 use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
-use crate::provider::{Arrived, Event, Outcome, Pending, Provider, Received, Sending, Waiter};
+use crate::provider::{
+    self, Arrived, Event, IN, Outcome, Pending, Provider, Received, Sending, Waiter, nothing,
+};
 
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32 | libc::POLLWRBAND as u32;
+const OUT: u32 = provider::OUT | libc::POLLWRBAND as u32;
 const URGENT: u32 = libc::POLLPRI as u32 | libc::POLLRDBAND as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 
@@ -44,15 +43,6 @@ pub fn means(link: &Link, events: u32) -> u32 {
     };
     let early = if link.is_open() { 0 } else { OUT | URGENT };
     (events | ended) & !(HUP | early)
-}
-
-/// What an address can't be had for.
-fn unclaimed(errno: i32) -> Refusal {
-    if errno == libc::EADDRINUSE {
-        Refusal::new(TADDRBUSY)
-    } else {
-        Refusal::system(errno)
-    }
 }
 
 impl Circuit {
@@ -107,14 +97,7 @@ impl Circuit {
             // Nobody can ask for it, so there is nothing to keep from others.
             return Ok(name::unused());
         }
-        let (addr, name) = loop {
-            let wanted = addr.map_or_else(name::unused, <[u8]>::to_vec);
-            match name::claim(self.space, &wanted, qlen > 0) {
-                Ok(name) => break (wanted, name),
-                Err(libc::EADDRINUSE) if addr.is_none() => {}
-                Err(e) => return Err(unclaimed(e)),
-            }
-        };
+        let (addr, name) = name::claim_any(self.space, addr, qlen > 0)?;
         if qlen > 0 {
             let listening = Listening::new(self.space, qlen, core::slice::from_ref(&name))
                 .map_err(Refusal::system)?;
@@ -324,11 +307,7 @@ impl Provider for Circuit {
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
         match &mut self.link {
             Some(link) => link.receive(into),
-            None => Err(Refusal::new(if self.peek().is_some() {
-                TLOOK
-            } else {
-                TNODATA
-            })),
+            None => Err(nothing(self.peek().is_some())),
         }
     }
 

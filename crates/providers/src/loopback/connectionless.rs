@@ -13,7 +13,7 @@ use headwater_host::table::Handle;
 use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::Pipe;
 use headwater_streams::pipe::words::state;
-use headwater_tpi::error::{TADDRBUSY, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA, TOUTSTATE};
+use headwater_tpi::error::{TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA, TOUTSTATE};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
@@ -23,10 +23,7 @@ use super::link::{from_hex, to_hex};
 use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
 use crate::options::{self, GENERIC_CONNECTIONLESS, Remembered};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, Waiter};
-
-const IN: u32 = libc::POLLIN as u32 | libc::POLLRDNORM as u32;
-const OUT: u32 = libc::POLLOUT as u32 | libc::POLLWRNORM as u32;
+use crate::provider::{Arrived, Datagram, Event, IN, OUT, Outcome, Provider, Waiter, nothing};
 
 const LENGTHS: usize = 4;
 /// Destinations that an endpoint remembers, and failures that wait for the user.
@@ -150,18 +147,6 @@ impl Mailbox {
         }
     }
 
-    fn claim(&self, addr: Option<&[u8]>) -> Outcome<(Vec<u8>, Owned)> {
-        loop {
-            let wanted = addr.map_or_else(name::unused, <[u8]>::to_vec);
-            match name::claim(Space::Ticlts, &wanted, true) {
-                Ok(name) => return Ok((wanted, name)),
-                Err(libc::EADDRINUSE) if addr.is_none() => {}
-                Err(libc::EADDRINUSE) => return Err(Refusal::new(TADDRBUSY)),
-                Err(e) => return Err(Refusal::system(e)),
-            }
-        }
-    }
-
     /// The ring of a destination; `None`: nobody has the address.
     #[inline(always)]
     fn route(&mut self, to: &[u8]) -> Outcome<Option<&'static Head>> {
@@ -232,11 +217,7 @@ impl Mailbox {
     #[cold]
     fn nothing(&mut self) -> Refusal {
         self.blocked = None;
-        Refusal::new(if self.failures.is_empty() {
-            TNODATA
-        } else {
-            TLOOK
-        })
+        nothing(!self.failures.is_empty())
     }
 }
 
@@ -257,7 +238,7 @@ impl Provider for Mailbox {
         if let Some(addr) = addr {
             check_address(addr)?;
         }
-        let (addr, name) = self.claim(addr)?;
+        let (addr, name) = name::claim_any(Space::Ticlts, addr, true)?;
         self.own = Some(Own::make(name, addr.clone(), self.wishes()).map_err(Refusal::system)?);
         Ok((addr, 0))
     }
@@ -331,12 +312,9 @@ impl Provider for Mailbox {
         if !head.has_visible() {
             return Err(self.nothing());
         }
-        head.enter();
-        match head.take_frames(|ring| pull(ring, into)) {
-            Ok(Pulled::Datagram) => Ok(()),
-            Ok(Pulled::Nothing) => Err(self.nothing()),
-            Ok(Pulled::TooLong) => Err(Refusal::new(TBUFOVFLW)),
-            Err(e) => Err(Refusal::system(e)),
+        match take(head, into) {
+            Err(Refusal { tli: TNODATA, .. }) => Err(self.nothing()),
+            taken => taken,
         }
     }
 
@@ -426,18 +404,18 @@ pub fn push(
     Ok(true)
 }
 
-pub enum Pulled {
-    Datagram,
-    Nothing,
-    /// Address or options did not fit.
-    TooLong,
+/// Takes the datagram in front of a mailbox, or what is left of it. TNODATA; TBUFOVFLW: address or options did not fit.
+#[inline(always)]
+pub fn take(head: &Head, into: &mut Datagram<'_>) -> Outcome<()> {
+    head.enter();
+    head.take_frames(|ring| pull(ring, into))
+        .map_err(Refusal::system)?
 }
 
-/// The datagram in front, or what is left of it.
 #[inline(always)]
-pub fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt> {
+fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Outcome<()>, Corrupt> {
     let Some(frame) = ring.peek()? else {
-        return Ok(Pulled::Nothing);
+        return Ok(Err(Refusal::new(TNODATA)));
     };
     if frame.special {
         return Err(Corrupt);
@@ -447,7 +425,7 @@ pub fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt>
             Some(before) => before,
             None => {
                 ring.consume(&frame, frame.len);
-                return Ok(Pulled::TooLong);
+                return Ok(Err(Refusal::new(TBUFOVFLW)));
             }
         }
     } else {
@@ -462,7 +440,7 @@ pub fn pull(ring: &Ring<'_>, into: &mut Datagram<'_>) -> Result<Pulled, Corrupt>
     ring.consume(&frame, before + n);
     into.data_len = n;
     into.more = n < left;
-    Ok(Pulled::Datagram)
+    Ok(Ok(()))
 }
 
 /// Address and options of a fresh frame; how many bytes stand before the data. `None`: no room for them.

@@ -5,8 +5,11 @@ use std::sync::OnceLock;
 use headwater_host::peer::Peer;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::{board, hidden, process, sys};
+use headwater_tpi::Refusal;
+use headwater_tpi::error::TADDRBUSY;
 
 use super::{Owned, Space};
+use crate::provider::Outcome;
 
 /// Requests that the kernel keeps for us; it may set a lower limit.
 const BACKLOG: i32 = 4096;
@@ -36,6 +39,19 @@ pub fn claim(space: Space, addr: &[u8], listening: bool) -> sys::Result<Owned> {
         sys::listen(socket.number(), BACKLOG)?;
     }
     Ok(socket)
+}
+
+/// As [`claim`]; without an address, one that nobody has. TADDRBUSY.
+pub fn claim_any(space: Space, addr: Option<&[u8]>, listening: bool) -> Outcome<(Vec<u8>, Owned)> {
+    loop {
+        let wanted = addr.map_or_else(unused, <[u8]>::to_vec);
+        match claim(space, &wanted, listening) {
+            Ok(name) => return Ok((wanted, name)),
+            Err(libc::EADDRINUSE) if addr.is_none() => {}
+            Err(libc::EADDRINUSE) => return Err(Refusal::new(TADDRBUSY)),
+            Err(e) => return Err(Refusal::system(e)),
+        }
+    }
 }
 
 /// Connects to whoever listens at an address. ECONNREFUSED: nobody of this user; EAGAIN: too many before us, later.

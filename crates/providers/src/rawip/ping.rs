@@ -12,7 +12,7 @@ use headwater_tpi::error::{TACCES, TBADDATA};
 use libc::iovec;
 
 use crate::inet::length;
-use crate::inet::scatter;
+use crate::loopback::buffers::Source;
 use crate::provider::Outcome;
 
 /// Type, code, checksum, identifier, sequence number.
@@ -124,18 +124,7 @@ fn ip_header(arrival: &Arrival<'_>) -> [u8; IP_HEADER] {
 
 /// The beginning of what the user sends; how much there was of it.
 pub fn gather(data: &[iovec], into: &mut [u8]) -> usize {
-    let mut done = 0;
-    for part in data {
-        let bytes = match part.iov_len {
-            0 => &[][..],
-            // SAFETY: the user's buffer.
-            n => unsafe { core::slice::from_raw_parts(part.iov_base as *const u8, n) },
-        };
-        let room = [headwater_host::sys::buffer(
-            into[done..].as_mut_ptr(),
-            into.len() - done,
-        )];
-        done += scatter(&bytes[..bytes.len().min(into.len() - done)], &room);
-    }
-    done
+    let n = length(data).min(into.len());
+    Source::new(data).take(&mut into[..n]);
+    n
 }

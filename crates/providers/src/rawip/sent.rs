@@ -37,19 +37,21 @@ impl Sent {
         self.next = (self.next + 1) % MOST;
     }
 
-    /// `by_id`: echo requests leave with the identifier that they were given.
-    pub fn concerns(&self, failure: &Failure, quoted: &[u8], by_id: bool) -> Option<Address> {
-        let ours = self
-            .to
-            .iter()
-            .any(|known| known.host() == failure.to.host());
-        let ours = match (quoted, self.id) {
-            ([kind, _, _, _, a, b, ..], Some(id)) if by_id && is_echo(*kind) => {
-                ours && [*a, *b] == id
-            }
-            _ => ours,
-        };
-        ours.then_some(failure.to)
+    /// What a report says that concerns the endpoint. `by_id`: echo requests leave with the identifier that they were given.
+    pub fn concerns(&self, by_id: bool) -> impl Fn(&Failure, &[u8]) -> Option<Address> {
+        move |failure, quoted| {
+            let ours = self
+                .to
+                .iter()
+                .any(|known| known.host() == failure.to.host());
+            let ours = match (quoted, self.id) {
+                ([kind, _, _, _, a, b, ..], Some(id)) if by_id && is_echo(*kind) => {
+                    ours && [*a, *b] == id
+                }
+                _ => ours,
+            };
+            ours.then_some(failure.to)
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::{hidden, sys};
+use headwater_ipnet::Address;
 
 /// struct nlmsghdr, struct rtmsg, struct rtattr.
 const HEADER: usize = 16;
@@ -85,16 +86,10 @@ impl Here {
     }
 }
 
-fn octets(ip: IpAddr) -> Vec<u8> {
-    match ip {
-        IpAddr::V4(ip) => ip.octets().to_vec(),
-        IpAddr::V6(ip) => ip.octets().to_vec(),
-    }
-}
-
 /// RTM_GETROUTE for one address.
 fn question(to: IpAddr) -> Vec<u8> {
-    let host = octets(to);
+    let address = Address::of_ip(to, 0);
+    let host = address.host();
     let len = HEADER + ROUTE + ATTRIBUTE + host.len();
     let family = if to.is_ipv6() {
         libc::AF_INET6

@@ -57,10 +57,7 @@ pub fn is_v6(name: &[u8]) -> bool {
 fn name(kind: u8, ip: IpAddr, port: u16) -> Name {
     let mut name = vec![kind];
     name.extend(port.to_be_bytes());
-    match ip {
-        IpAddr::V4(ip) => name.extend(ip.octets()),
-        IpAddr::V6(ip) => name.extend(ip.octets()),
-    }
+    name.extend(Address::of_ip(ip, port).host());
     name
 }
 

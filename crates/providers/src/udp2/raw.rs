@@ -15,14 +15,14 @@ use headwater_ipnet::outgoing::send;
 use headwater_ipnet::socket::{self, set};
 use headwater_ipnet::{Inbox, Program, RawSocket, UDP};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TBUFOVFLW, TFLOW, TLOOK, TNODATA};
+use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW, TLOOK, TNODATA};
 use libc::iovec;
 
 use super::here::Here;
 use crate::inet::udp::Udp;
 use crate::inet::undelivered::Undelivered;
-use crate::inet::{hidden_copy, scatter};
-use crate::provider::{Arrived, Datagram, Event, Outcome, Provider};
+use crate::inet::{hand_out, hidden_copy};
+use crate::provider::{Arrived, Datagram, Event, Outcome, Provider, nothing};
 
 const HEADER: usize = 8;
 /// Packets taken from the kernel in one call.
@@ -234,36 +234,22 @@ impl Raw {
     pub fn receive(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
         if !self.fill() {
-            let errors = self.has_errors();
-            return Err(Refusal::new(if errors { TLOOK } else { TNODATA }));
+            return Err(nothing(self.has_errors()));
         }
-        let handed_out = self.taken.take();
+        let mut taken = self.taken.take();
         let Some(arrival) = self.inbox.front() else {
             return Err(Refusal::new(TNODATA));
         };
         let Some(data) = datagram(&arrival) else {
             return Err(Refusal::new(TNODATA));
         };
-        let from = sender(&arrival);
-        let rest = &data[handed_out.unwrap_or(0)..];
-        if handed_out.is_none() && !into.addr.is_empty() {
-            let from = from.bytes();
-            if from.len() > into.addr.len() {
-                self.inbox.pop();
-                return Err(Refusal::new(TBUFOVFLW));
-            }
-            into.addr[..from.len()].copy_from_slice(from);
-            into.addr_len = from.len();
-        }
-        let n = scatter(rest, into.data);
-        into.data_len = n;
-        into.more = n < rest.len();
-        if into.more {
-            self.taken = Some(handed_out.unwrap_or(0) + n);
-        } else {
+        let rest = &data[taken.unwrap_or(0)..];
+        let done = hand_out(&mut taken, || Some(sender(&arrival)), rest, into);
+        self.taken = taken;
+        if done != Ok(false) {
             self.inbox.pop();
         }
-        Ok(())
+        done.map(drop)
     }
 
     pub fn peek(&mut self) -> Option<Event> {

@@ -79,12 +79,10 @@ pub fn next_request(fd: c_int) -> sys::Result<Option<Request>> {
         return Ok(None);
     };
     let [magic, what, ..] = received.body;
-    Ok(match what {
-        1 if magic == MAGIC => Some(Request::Open),
-        2 if magic == MAGIC => Some(Request::Probe),
-        3 if magic == MAGIC => Some(Request::Watch),
-        _ => None,
-    })
+    let all = [Request::Open, Request::Probe, Request::Watch];
+    Ok(all
+        .into_iter()
+        .find(|&request| magic == MAGIC && what == request as u64))
 }
 
 pub fn answer_present(fd: c_int) {

@@ -9,6 +9,8 @@ use headwater_channel::pass::{self, Passed, Wanted};
 use headwater_host::{hidden, sys, table};
 use libc::c_int;
 
+use crate::pipe;
+
 pub type Body = [u64; 8];
 /// Descriptors in one message at most.
 pub const MOST: usize = 4;
@@ -39,12 +41,7 @@ impl Received {
 
     /// Takes a descriptor out for the program: the lowest number, open across exec. EMFILE.
     pub fn take_visible(&mut self, at: usize, cloexec: bool) -> sys::Result<c_int> {
-        let command = if cloexec {
-            libc::F_DUPFD_CLOEXEC
-        } else {
-            libc::F_DUPFD
-        };
-        let fd = sys::fcntl(self.fds[at], command, 0)?;
+        let fd = pipe::duplicate(self.fds[at], cloexec)?;
         hidden::close(core::mem::replace(&mut self.fds[at], -1));
         Ok(fd)
     }

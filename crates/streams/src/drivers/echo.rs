@@ -35,7 +35,7 @@ impl Module for Echo {
     }
 
     fn wsrv(&self, q: Queue) {
-        serve(q, q.read());
+        q.forward_by(q.read());
     }
 
     /// Room above again.
@@ -50,15 +50,6 @@ pub(super) fn send(q: Queue, to: Queue, m: Message) {
         to.putnext(m);
     } else {
         q.putq(m);
-    }
-}
-
-pub(super) fn serve(q: Queue, to: Queue) {
-    while let Some(m) = q.getq() {
-        if !to.takes_next(&m) {
-            return q.putbq(m);
-        }
-        to.putnext(m);
     }
 }
 

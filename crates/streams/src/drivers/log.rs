@@ -109,13 +109,13 @@ impl Module for Log {
 
 fn request(q: Queue, m: Message) {
     let known = matches!(reply::command(&m), Some(I_TRCLOG | I_ERRLOG | I_CONSLOG));
-    let is_str = m
-        .read::<iocblk>()
-        .is_some_and(|ioc| ioc.ioc_count != TRANSPARENT);
     let size = size_of::<TraceIds>();
     let data = m.to_data();
     let traces = reply::command(&m) == Some(I_TRCLOG);
-    if !known || !is_str || traces && (data.is_empty() || !data.len().is_multiple_of(size)) {
+    if !known
+        || reply::is_transparent(&m)
+        || traces && (data.is_empty() || !data.len().is_multiple_of(size))
+    {
         return reply::refuse(q, m, libc::EINVAL);
     }
     let mut receivers = RECEIVERS.enter();

@@ -61,7 +61,7 @@ impl Module for Loop {
         if let Some(other) = end(|e| e.read == peer) {
             *other.peer.enter() = None;
         }
-        echo::serve(q.write(), peer);
+        q.write().forward_by(peer);
         peer.write().flushq(Flush::All);
         peer.putnext(Message::new(M_HANGUP, 0));
     }
@@ -76,7 +76,7 @@ impl Module for Loop {
     }
 
     fn wsrv(&self, q: Queue) {
-        echo::serve(q, self.target(q));
+        q.forward_by(self.target(q));
     }
 
     /// Room above again: for whoever's writing is read here.
@@ -100,10 +100,7 @@ impl Loop {
             Some(LOOP_GET) => reply::give(q, m, self.end.minor as i32),
             Some(LOOP_SET) => {
                 if let Argument::Is(minor, m) = reply::argument::<i32>(q, m) {
-                    match self.join(minor) {
-                        Ok(()) => reply::done(q, m, 0),
-                        Err(errno) => reply::refuse(q, m, errno),
-                    }
+                    reply::result(q, m, self.join(minor));
                 }
             }
             _ if m.kind() == M_IOCTL => reply::refuse(q, m, libc::EINVAL),

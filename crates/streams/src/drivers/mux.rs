@@ -5,7 +5,7 @@ use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
 
 use super::minors::{Minor, Minors};
-use super::reply;
+use super::{echo, reply};
 use crate::ddi::owned::Message;
 use crate::ddi::*;
 use crate::exec::guarded::Guarded;
@@ -15,9 +15,9 @@ use crate::exec::{Info, Module, OpenFlag, Queue};
 use crate::modules::id;
 
 const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
-const I_UNLINK: c_int = (b'S' as c_int) << 8 | 13;
+const I_UNLINK: c_int = I_LINK + 1;
 const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
-const I_PUNLINK: c_int = (b'S' as c_int) << 8 | 23;
+const I_PUNLINK: c_int = I_PLINK + 1;
 
 static MINORS: Minors = Minors::new();
 /// Every linked stream. A persistent link may be taken off by way of another stream than it was made by.
@@ -115,10 +115,7 @@ impl Mux {
             (Some(I_UNLINK | I_PUNLINK), Some(block)) => unlink(block.l_index),
             _ => Err(libc::EINVAL),
         };
-        match done {
-            Ok(()) => reply::done(q, m, 0),
-            Err(errno) => reply::refuse(q, m, errno),
-        }
+        reply::result(q, m, done);
         // What waited for a stream that is gone.
         q.qenable();
     }
@@ -218,12 +215,7 @@ impl Multiplexer for Mux {
         let Some(above) = lower.above.get() else {
             return q.flushq(Flush::All);
         };
-        while let Some(m) = q.getq() {
-            if !above.takes_next(&m) {
-                return q.putbq(m);
-            }
-            above.putnext(m);
-        }
+        q.forward_by(above);
     }
 
     /// Room below again.
@@ -235,10 +227,8 @@ impl Multiplexer for Mux {
 }
 
 fn up(lower: &Lower, q: Queue, m: Message) {
-    match lower.above.get() {
-        Some(above) if !reply::must_queue(q, &m) && above.takes_next(&m) => above.putnext(m),
-        Some(_) => q.putq(m),
-        None => {}
+    if let Some(above) = lower.above.get() {
+        echo::send(q, above, m);
     }
 }
 

@@ -25,17 +25,21 @@ pub fn command(m: &Message) -> Option<c_int> {
     m.read::<i32>()
 }
 
+/// ioctl(2) itself, rather than I_STR?
+pub fn is_transparent(m: &Message) -> bool {
+    m.read::<iocblk>()
+        .is_some_and(|ioc| ioc.ioc_count == TRANSPARENT)
+}
+
 /// The argument of a request; EINVAL for one that is too short. Also to be given the M_IOCDATA that follow.
 pub fn argument<T: Plain>(q: Queue, mut m: Message) -> Argument<T> {
     if m.kind() == M_IOCTL {
-        return match m.read::<iocblk>() {
-            Some(ioc) if ioc.ioc_count == TRANSPARENT => {
-                let at = address(&m);
-                copy_in(q, m, at, size_of::<T>(), at);
-                Argument::Nothing
-            }
-            _ => first(q, m),
-        };
+        if !is_transparent(&m) {
+            return first(q, m);
+        }
+        let at = address(&m);
+        copy_in(q, m, at, size_of::<T>(), at);
+        return Argument::Nothing;
     }
     let Some(response) = m.read::<copyresp>() else {
         return Argument::Nothing;
@@ -116,14 +120,12 @@ fn copy(q: Queue, mut m: Message, kind: u8, at: usize, size: usize, step: usize)
 /// Answers with a structure: in M_IOCACK, or by M_COPYOUT to where the argument is.
 pub fn give<T: Plain>(q: Queue, mut m: Message, value: T) {
     let to = match m.kind() {
-        M_IOCTL => match m.read::<iocblk>() {
-            Some(ioc) if ioc.ioc_count == TRANSPARENT => address(&m),
-            _ => {
-                m.take_rest();
-                m.append(Message::from_struct(M_DATA, value));
-                return acknowledge(q, m, 0, size_of::<T>());
-            }
-        },
+        M_IOCTL if is_transparent(&m) => address(&m),
+        M_IOCTL => {
+            m.take_rest();
+            m.append(Message::from_struct(M_DATA, value));
+            return acknowledge(q, m, 0, size_of::<T>());
+        }
         _ => match step(&m) {
             None => return,
             Some(0) => return done(q, m, 0),
@@ -158,6 +160,14 @@ pub fn copy_out(q: Queue, mut m: Message, at: usize, bytes: &[u8], step: usize) 
 pub fn done(q: Queue, mut m: Message, value: c_int) {
     m.take_rest();
     acknowledge(q, m, value, 0);
+}
+
+/// Answers that it is done, or with an errno.
+pub fn result(q: Queue, m: Message, result: Result<(), c_int>) {
+    match result {
+        Ok(()) => done(q, m, 0),
+        Err(errno) => refuse(q, m, errno),
+    }
 }
 
 /// Answers with an errno.

@@ -7,7 +7,7 @@ use super::minors::{Minor, Minors};
 use super::pushlist::{self, Entry, MAXAPUSH};
 use super::reply::{self, Argument};
 use crate::ddi::owned::Message;
-use crate::ddi::{M_FLUSH, M_IOCDATA, M_IOCTL, Plain, TRANSPARENT, iocblk};
+use crate::ddi::{M_FLUSH, M_IOCDATA, M_IOCTL, Plain};
 use crate::exec::registry::{self, FMNAMESZ};
 use crate::exec::{Info, Module, OpenFlag, Queue};
 use crate::modules::id;
@@ -81,10 +81,7 @@ fn request(q: Queue, m: Message) {
     match reply::command(&m) {
         Some(SAD_SAP) => {
             if let Argument::Is(wanted, m) = reply::argument::<StrAPush>(q, m) {
-                match set(&wanted) {
-                    Ok(()) => reply::done(q, m, 0),
-                    Err(errno) => reply::refuse(q, m, errno),
-                }
+                reply::result(q, m, set(&wanted));
             }
         }
         Some(SAD_GAP) => {
@@ -174,12 +171,9 @@ fn device(major: c_int) -> Result<String, c_int> {
 /// SAD_VML: 0 if all modules of the list are known, 1 if not. EINVAL for an impossible length.
 fn validate(q: Queue, m: Message) {
     let step = reply::step(&m);
-    let transparent = m
-        .read::<iocblk>()
-        .is_some_and(|i| i.ioc_count == TRANSPARENT);
     match step {
         None if m.kind() != M_IOCTL => {}
-        None if transparent => {
+        None if reply::is_transparent(&m) => {
             let _ = reply::argument::<StrList>(q, m);
         }
         None => {

@@ -6,7 +6,6 @@
 
 use core::ffi::c_int;
 
-use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Frame, Meta};
 use headwater_host::process;
 use headwater_host::sync::Ordering::Relaxed;
@@ -17,26 +16,14 @@ use super::inlet::{
 use super::{Head, parcels, signals, upper};
 use crate::ddi::*;
 use crate::exec::Perimeter;
-use crate::exec::attach::{alloc_pair, setq};
 use crate::pipe::section;
-use crate::tunables;
 
 static READ: qinit = qinit::of(None, Some(rsrv));
 
 static WRITE: qinit = qinit::of(Some(wput), Some(wsrv));
 
 pub fn pair(head: &Head, perimeter: &'static Perimeter) -> Queue {
-    let rq = alloc_pair(perimeter, head as *const Head as *mut _);
-    let t = tunables::get();
-    // SAFETY: the procedures are for such a pair.
-    unsafe { setq(rq, Some(&READ), Some(&WRITE)) };
-    for q in [rq, rq.other()] {
-        q.q_hiwat.set(t.hiwat);
-        q.q_lowat.set(t.lowat);
-        q.q_minpsz.set(0);
-        q.q_maxpsz.set(INFPSZ);
-    }
-    rq
+    upper::pair_of(head, perimeter, &READ, &WRITE)
 }
 
 /// Moves what has come to `bottom`, the read queue of its pair, and what waited for room; true if anything moved.
@@ -104,14 +91,10 @@ fn pump_in(head: &Head, q: Queue, all: bool) -> bool {
 fn next_message(head: &Head, q: Queue, all: bool, opened: &mut bool) -> Option<Message> {
     let _quiet = process::Quiet::new();
     let ring = head.incoming();
-    let Some(section) = section::enter(&ring.state.reader.lock) else {
+    let Some(section) = section::reading(&ring) else {
         head.spoiled();
         return None;
     };
-    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        head.spoiled();
-        return None;
-    }
     // Without modules the other holders of this end may read too: only what comes before the first message is taken. One message
     // of high priority waits, here or there: the head discards a second one.
     let reader = q.next().filter(|above| upper::is_head(*above) && !all);
@@ -161,12 +144,9 @@ fn weight(frame: &Frame, m: Option<&Message>) -> usize {
 pub fn each_in_ring(head: &Head, f: &mut dyn FnMut(&Front)) {
     let _quiet = process::Quiet::new();
     let ring = head.incoming();
-    let Some(section) = section::enter(&ring.state.reader.lock) else {
+    let Some(_section) = section::reading(&ring) else {
         return;
     };
-    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        return;
-    }
     let _ = ring.find(|frame| {
         if is_readable(frame.meta.kind) {
             f(&front_of(frame));

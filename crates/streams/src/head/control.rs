@@ -2,7 +2,6 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use headwater_channel::lock::Taken;
 use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
 use headwater_host::sys::Errno;
@@ -12,6 +11,7 @@ use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, is_bad, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
+use crate::exec::registry::find_module;
 use crate::pipe::section;
 use crate::pipe::words::state;
 
@@ -26,7 +26,7 @@ const I_LOOK: u32 = SID | 4;
 const I_FLUSH: u32 = SID | 5;
 const I_SRDOPT: u32 = SID | 6;
 const I_GRDOPT: u32 = SID | 7;
-const I_STR: u32 = SID | 8;
+pub const I_STR: u32 = SID | 8;
 const I_SETSIG: u32 = SID | 9;
 const I_GETSIG: u32 = SID | 10;
 const I_FIND: u32 = SID | 11;
@@ -142,14 +142,8 @@ pub unsafe fn ioctl(
         match request {
             I_NREAD => nread(head, out(arg)?),
             FIONREAD => fionread(head, out(arg)?),
-            I_PUSH => {
-                alive(head)?;
-                local::push(head, name(arg)?, fd)
-            }
-            I_POP => {
-                alive(head)?;
-                local::pop(head)
-            }
+            I_PUSH => alive(head).and_then(|()| local::push(head, name(arg)?, fd)),
+            I_POP => alive(head).and_then(|()| local::pop(head)),
             I_LOOK => {
                 let to: *mut [u8; FMNAMESZ + 1] = pointer(arg)?;
                 let name = local::top(head).ok_or(libc::EINVAL)?;
@@ -158,7 +152,7 @@ pub unsafe fn ioctl(
             }
             I_FIND => {
                 let wanted = name(arg)?;
-                if local::find_module(wanted).is_none() {
+                if find_module(wanted).is_none() {
                     return Err(libc::EINVAL);
                 }
                 Ok(local::modules(head).iter().any(|m| m.as_bytes() == wanted) as c_int)
@@ -178,8 +172,7 @@ pub unsafe fn ioctl(
                 let options = head.words().read_options.load(Relaxed);
                 let protocol = options & !RMODEMASK;
                 let shown = if protocol == 0 { RPROTNORM } else { protocol };
-                *out(arg)? = (options & RMODEMASK | shown) as c_int;
-                Ok(0)
+                tell(arg, options & RMODEMASK | shown)
             }
             I_SWROPT => {
                 let arg = integer(arg);
@@ -189,16 +182,10 @@ pub unsafe fn ioctl(
                 head.words().write_options.store(arg as u32, Release);
                 Ok(0)
             }
-            I_GWROPT => {
-                *out(arg)? = head.words().write_options.load(Relaxed) as c_int;
-                Ok(0)
-            }
+            I_GWROPT => tell(arg, head.words().write_options.load(Relaxed)),
             I_STR => requests::strioctl(head, pointer(arg)?),
             I_SETSIG => signals::set(head, 0, arg as u32),
-            I_GETSIG => {
-                *out(arg)? = signals::events(head, 0).ok_or(libc::EINVAL)? as c_int;
-                Ok(0)
-            }
+            I_GETSIG => tell(arg, signals::events(head, 0).ok_or(libc::EINVAL)?),
             I_ESETSIG => {
                 let set: *const StrSigSet = pointer(arg)?;
                 signals::set(head, (*set).pid, (*set).events as u32)
@@ -235,20 +222,14 @@ pub unsafe fn ioctl(
                 Ok(0)
             }
             I_ATMARK => at_mark(head, integer(arg)),
-            I_CANPUT => {
-                let band = band(arg)?;
-                Ok(local::can_put(head, band) as c_int)
-            }
+            I_CANPUT => Ok(local::can_put(head, band(arg)?) as c_int),
             I_SETCLTIME => {
                 let time: *const c_int = pointer(arg)?;
                 let ms = u32::try_from(*time).map_err(|_| libc::EINVAL)?;
                 head.words().close_time.store(ms, Relaxed);
                 Ok(0)
             }
-            I_GETCLTIME => {
-                *out(arg)? = head.words().close_time.load(Relaxed) as c_int;
-                Ok(0)
-            }
+            I_GETCLTIME => tell(arg, head.words().close_time.load(Relaxed)),
             I_SERROPT => {
                 let arg = integer(arg);
                 if arg & !0xf != 0 || arg & 3 == 3 || arg & 0xc == 0xc {
@@ -262,10 +243,10 @@ pub unsafe fn ioctl(
                 words.error_options.store(read | write, Release);
                 Ok(0)
             }
-            I_GERROPT => {
-                *out(arg)? = shown_error_options(head.words().error_options.load(Relaxed)) as c_int;
-                Ok(0)
-            }
+            I_GERROPT => tell(
+                arg,
+                shown_error_options(head.words().error_options.load(Relaxed)),
+            ),
             _ if request & 0xff00 == SID => Err(libc::EINVAL),
             _ => requests::transparent(head, request, arg),
         }
@@ -291,6 +272,16 @@ fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
 unsafe fn out<'a>(arg: usize) -> Result<&'a mut c_int, Errno> {
     // SAFETY: the program's int, as the caller says; nobody else refers to it while the call lasts.
     pointer::<c_int>(arg).map(|p| unsafe { &mut *p })
+}
+
+/// Answers with an int.
+///
+/// # Safety
+/// As for [`out`].
+unsafe fn tell(arg: usize, value: u32) -> Result<c_int, Errno> {
+    // SAFETY: the program's int, as the caller says.
+    *unsafe { out(arg) }? = value as c_int;
+    Ok(0)
 }
 
 fn band(arg: usize) -> Result<u8, Errno> {
@@ -401,12 +392,7 @@ fn set_read_options(head: &Head, arg: usize) -> Result<c_int, Errno> {
         RPROTNORM => 0,
         other => other,
     };
-    words.read_options.store(mode | protocol, Relaxed);
-    if mode | protocol == 0 {
-        words.clear(state::UNUSUAL_READ);
-    } else {
-        words.set(state::UNUSUAL_READ);
-    }
+    words.set_read_options(mode | protocol);
     Ok(0)
 }
 
@@ -569,11 +555,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.incoming();
-        let section =
-            section::enter(&ring.state.reader.lock).ok_or(Trouble::Fails(libc::EPROTO))?;
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return Err(Trouble::Fails(libc::EPROTO));
-        }
+        let section = section::reading(&ring).ok_or(Trouble::Fails(libc::EPROTO))?;
         if self.is_queued() {
             // Since we looked.
             return Err(Trouble::NeedsQueue);

@@ -1,7 +1,6 @@
 //! The messages that can be read at a head, in the order in which they are: high priority, then bands from 255 down,
 //! then ordinary ones. They lie in a pipe's ring or in a queue; reading and getmsg are the same for both.
 
-use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Corrupt, Frame, Ring};
 use headwater_host::process;
 use headwater_host::sync::AtomicU32;
@@ -284,6 +283,7 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
+    #[inline(always)]
     pub fn new(iov: &'a [iovec]) -> Sink<'a> {
         let left = iov.iter().map(|v| v.iov_len).sum();
         Sink { iov, skip: 0, left }
@@ -303,33 +303,61 @@ impl<'a> Sink<'a> {
         sink
     }
 
+    #[inline(always)]
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Copies `n` bytes of the front in, from `skip` on; the caller asks for no more than fit.
-    pub fn fill(&mut self, inlet: &dyn Inlet, mut skip: usize, mut n: usize) {
+    /// Copies `n` unread bytes of a frame in, from `skip` on. The caller asks for no more than there are and fit.
+    #[inline(always)]
+    pub fn fill(&mut self, ring: &Ring<'_>, frame: &Frame, skip: usize, n: usize) {
+        self.fill_by(skip, n, |skip, to| ring.copy_frame(frame, skip, to));
+    }
+
+    /// The same of whatever `copy` copies from.
+    #[inline(always)]
+    pub fn fill_by(&mut self, skip: usize, n: usize, mut copy: impl FnMut(usize, &mut [u8])) {
+        if let [v] = self.iov {
+            copy_part(v, self.skip, skip, n, &mut copy);
+            self.skip += n;
+        } else {
+            self.fill_parts(skip, n, copy);
+        }
+        self.left -= n;
+    }
+
+    #[inline(never)]
+    fn fill_parts(
+        &mut self,
+        mut skip: usize,
+        mut n: usize,
+        mut copy: impl FnMut(usize, &mut [u8]),
+    ) {
         while n > 0
             && let Some(v) = self.iov.first()
         {
             let some = (v.iov_len - self.skip).min(n);
-            // An empty piece may have any address.
-            if some > 0 {
-                // SAFETY: the program's buffer, as readv(2) wants it.
-                let to = unsafe {
-                    core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(self.skip), some)
-                };
-                inlet.copy(skip, to);
-            }
+            copy_part(v, self.skip, skip, some, &mut copy);
             n -= some;
             skip += some;
-            self.left -= some;
             self.skip += some;
             if self.skip == v.iov_len {
                 self.iov = &self.iov[1..];
                 self.skip = 0;
             }
         }
+    }
+}
+
+/// `n` bytes to the buffer, which has room for them behind its first `at`.
+#[inline(always)]
+fn copy_part(v: &iovec, at: usize, skip: usize, n: usize, copy: &mut impl FnMut(usize, &mut [u8])) {
+    // An empty piece may have any address.
+    if n > 0 {
+        // SAFETY: the program's buffer, as readv(2) or t_rcvv(3) wants it, with as much room, as the caller says.
+        copy(skip, unsafe {
+            core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(at), n)
+        });
     }
 }
 
@@ -343,12 +371,9 @@ pub fn flush_ring(head: &Head, out: bool, band: Option<u8>) -> bool {
     } else {
         head.incoming()
     };
-    let Some(section) = section::enter(&ring.state.reader.lock) else {
+    let Some(section) = section::reading(&ring) else {
         return false;
     };
-    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-        return false;
-    }
     let counts = head.band_bytes(out);
     let mut opened = false;
     while let Ok(Some(frame)) = ring.find(|f| {

@@ -1,9 +1,7 @@
 //! Heads come and go: pipes, descriptors, fork, the end of the process.
 
-use core::cell::UnsafeCell;
 use core::time::Duration;
 
-use headwater_channel::lock::Lock;
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::reclaim::{Entered, Retired};
 use headwater_host::sync::{Ordering, fence};
@@ -14,6 +12,7 @@ use headwater_host::{process, reclaim, sys};
 use super::{ENDS, Head, SLAB, TOP, local, opening, parcels, signals};
 use crate::background;
 use crate::board::{self, MOST};
+use crate::exec::guarded::Guarded;
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 
@@ -27,11 +26,6 @@ const SHORTEST: u64 = Duration::from_millis(10).as_nanos() as u64;
 const MOST_RETIRED: usize = 64;
 /// So few are not worth a barrier of their own, unless a single thread needs none.
 const FEW_RETIRED: usize = 8;
-
-struct Life {
-    lock: Lock,
-    lists: UnsafeCell<Lists>,
-}
 
 struct Lists {
     free: Vec<u32>,
@@ -48,23 +42,15 @@ enum Gone {
     Pipe(&'static Pipe),
 }
 
-// SAFETY: the lists are only reached under the lock.
-unsafe impl Sync for Life {}
-
-static LIFE: Life = Life {
-    lock: Lock::new(),
-    lists: UnsafeCell::new(Lists {
-        free: Vec::new(),
-        left: Vec::new(),
-        pipes: Vec::new(),
-        retired: Retired::new(),
-    }),
-};
+static LISTS: Guarded<Lists> = Guarded::new(Lists {
+    free: Vec::new(),
+    left: Vec::new(),
+    pipes: Vec::new(),
+    retired: Retired::new(),
+});
 
 fn with<T>(f: impl FnOnce(&mut Lists) -> T) -> T {
-    let _section = process::lock(&LIFE.lock);
-    // SAFETY: under the lock, and f cannot come back here: handlers are put off in a section.
-    f(unsafe { &mut *LIFE.lists.get() })
+    f(&mut LISTS.enter())
 }
 
 /// streams_pipe(3): two new ends. Errors: EMFILE, ENFILE, ENOMEM, ENOSR (too many streams).
@@ -105,7 +91,7 @@ pub fn close(fd: i32, h: Handle) {
 /// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
 pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
     let looks = reclaim::enter();
-    if let Some(head) = pipe.head(side).filter(|head| try_hold(head)) {
+    if let Some(head) = pipe.head(side).filter(|head| hold(head)) {
         return enter_copy(Held(head), head.handle(), fd).map(|()| head);
     }
     drop(looks);
@@ -123,7 +109,7 @@ pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, E
 pub fn adopt_hidden(pipe: &'static Pipe, side: u32, shadow: i32) -> Result<&'static Head, Errno> {
     bury();
     match pipe.head(side) {
-        Some(head) if try_hold(head) => Ok(head),
+        Some(head) if hold(head) => Ok(head),
         _ => put_on(pipe, side, shadow),
     }
 }
@@ -139,7 +125,7 @@ pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
     with(|lists| {
         let pipe = lists.pipes.iter().find(|p| p.inode == inode)?;
         let heads = [0, 1].into_iter().filter_map(|side| pipe.head(side));
-        heads.into_iter().find(|head| try_hold(head))
+        heads.into_iter().find(|head| hold(head))
     })
 }
 
@@ -195,7 +181,7 @@ impl Drop for Held {
 /// The head behind a handle, for who goes on with it beyond a look.
 pub fn held(h: Handle) -> Option<Held> {
     let looks = reclaim::enter();
-    let head = super::get(h, &looks).filter(|head| try_hold(head))?;
+    let head = super::get(h, &looks).filter(|head| hold(head))?;
     let held = Held(head);
     // It may have been closed, and used again, before that.
     (head.handle() == h.with_tag(0)).then_some(held)
@@ -220,8 +206,9 @@ pub fn give_up(pipe: &'static Pipe) {
     }
 }
 
-/// Unless it is being closed.
-fn try_hold(head: &Head) -> bool {
+/// Keeps a head open without a descriptor of the program. False: it is being closed.
+#[must_use]
+pub fn hold(head: &Head) -> bool {
     let more = |n| (n > 0 && n & ENDS == 0).then_some(n + 1);
     head.entries
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
@@ -300,15 +287,16 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
         &head.looks,
         &head.seen_names,
         &head.signals,
+        &head.blocked,
+        &head.watched,
+        &head.inherited,
+        &head.ended,
     ] {
         word.store(0, Ordering::Relaxed);
     }
     head.pumped.store(0, Ordering::Relaxed);
     signals::resumed(head);
     head.asleep.clear();
-    for word in [&head.blocked, &head.watched, &head.inherited, &head.ended] {
-        word.store(0, Ordering::Relaxed);
-    }
     head.fd.store(fd, Ordering::Relaxed);
     head.entries.store(1, Ordering::Release);
     Ok(head)
@@ -402,12 +390,6 @@ fn enter_copy(held: Held, h: Handle, fd: i32) -> Result<(), Errno> {
     opening::duplicated(h);
     core::mem::forget(held);
     Ok(())
-}
-
-/// Keeps a head open without a descriptor of the program. False: it is being closed.
-#[must_use]
-pub fn hold(head: &'static Head) -> bool {
-    try_hold(head)
 }
 
 /// Takes back one [`hold`].
@@ -542,7 +524,7 @@ fn told(moment: &mut Moment) {
 }
 
 fn before_fork() -> bool {
-    core::mem::forget(process::lock(&LIFE.lock));
+    LISTS.keep_out();
     // Both processes hold every end from now on.
     for head in super::all(&reclaim::enter()) {
         if let Some(pipe) = head.pipe() {
@@ -558,8 +540,7 @@ fn before_fork() -> bool {
 }
 
 fn after_fork(_in_child: bool) {
-    LIFE.lock.unlock();
-    process::end_section();
+    LISTS.let_in();
 }
 
 /// The process ends: streams are closed as by close(2).

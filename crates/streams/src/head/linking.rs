@@ -75,10 +75,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
     if lower.has_hung_up() {
         return Err(libc::ENXIO);
     }
-    let tab = local::inside(head, |local| local.driver.get().map(|d| d.table()))
-        .flatten()
-        .filter(|tab| tab.st_muxwinit.is_some())
-        .ok_or(libc::EINVAL)?;
+    let tab = multiplexer(head)?;
     local::begin(lower)?;
     // Who waits above is woken for what comes below.
     background::begin()?;
@@ -88,7 +85,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         table.last = table.last.wrapping_add(1).max(1);
         table.last
     };
-    let own = join(head, lower);
+    let own = move_to(lower, perimeter_of(head));
     let above = local::inside(lower, |l| {
         // SAFETY: inside the perimeter; the head's pair becomes the multiplexer's lower one.
         unsafe { link_lower(l.rq, tab) }
@@ -128,54 +125,44 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
 /// I_UNLINK, I_PUNLINK: by multiplexer ID, or MUXID_ALL. Errors: EINVAL (no such link), what the driver says.
 pub fn unlink(head: &'static Head, id: c_int, persistent: bool) -> Result<c_int, Errno> {
     let device = local::device(head);
-    let matching: Vec<c_int> = {
-        let table = LINKS.enter();
-        let ours = |l: &&Link| {
-            l.persistent == persistent
-                && if persistent {
-                    l.device == device
-                } else {
-                    l.upper == head.index
-                }
+    let matching = links_that(|l| {
+        let ours = match persistent {
+            true => l.device == device,
+            false => l.upper == head.index,
         };
-        let links = table.links.iter().filter(ours);
-        links
-            .filter(|l| id == MUXID_ALL || l.id == id)
-            .map(|l| l.id)
-            .collect()
-    };
+        l.persistent == persistent && ours && (id == MUXID_ALL || l.id == id)
+    });
     if matching.is_empty() && id != MUXID_ALL {
         return Err(libc::EINVAL);
     }
-    if local::inside(head, |local| {
-        local
-            .driver
-            .get()
-            .is_some_and(|d| d.table().st_muxwinit.is_some())
-    }) != Some(true)
-    {
-        return Err(libc::EINVAL);
-    }
+    multiplexer(head)?;
     for id in matching {
         unlink_one(head, id, if persistent { I_PUNLINK } else { I_UNLINK })?;
     }
     Ok(0)
 }
 
+/// The tables of the driver, if it is a multiplexer; EINVAL.
+fn multiplexer(head: &Head) -> Result<&'static streamtab, Errno> {
+    local::inside(head, |local| local.driver.get().map(|d| d.table()))
+        .flatten()
+        .filter(|tab| tab.st_muxwinit.is_some())
+        .ok_or(libc::EINVAL)
+}
+
 /// The control stream closes: what it linked with I_LINK comes off.
 pub fn unlink_all(head: &'static Head) {
-    let ids: Vec<c_int> = {
-        let table = LINKS.enter();
-        let ours = table.links.iter();
-        ours.filter(|l| !l.persistent && l.upper == head.index)
-            .map(|l| l.id)
-            .collect()
-    };
-    for id in ids {
+    for id in links_that(|l| !l.persistent && l.upper == head.index) {
         if unlink_one(head, id, I_UNLINK).is_err() {
             undo(id);
         }
     }
+}
+
+fn links_that(wanted: impl Fn(&Link) -> bool) -> Vec<c_int> {
+    let table = LINKS.enter();
+    let links = table.links.iter().filter(|l| wanted(l));
+    links.map(|l| l.id).collect()
 }
 
 fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
@@ -207,7 +194,7 @@ fn undo(id: c_int) {
             unsafe { unlink_lower(l.rq, above) }
         });
     }
-    leave(lower, link.own);
+    move_to(lower, link.own);
     lower.words().clear(state::LINKED);
     lower.notify();
     headwater_host::hidden::close(link.keep);
@@ -244,20 +231,7 @@ fn ask(
     let answer = answer?;
     next::set_errno(errno);
     let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
-    match (answer.kind(), ioc.ioc_error) {
-        (M_IOCACK, 0) => Ok(()),
-        (_, 0) => Err(libc::EINVAL),
-        (_, errno) => Err(errno),
-    }
-}
-
-/// The lower stream moves into the multiplexer's perimeter; returns its own.
-fn join(upper: &Head, lower: &Head) -> &'static Perimeter {
-    move_between(lower, perimeter_of(upper))
-}
-
-fn leave(lower: &Head, own: &'static Perimeter) {
-    move_between(lower, own);
+    requests::outcome(&answer, &ioc, libc::EINVAL)
 }
 
 /// Of a head with queues.
@@ -265,7 +239,8 @@ fn perimeter_of(head: &Head) -> &'static Perimeter {
     head.perimeter().expect("a perimeter")
 }
 
-fn move_between(head: &Head, to: &'static Perimeter) -> &'static Perimeter {
+/// Moves a stream into another perimeter; returns its own.
+fn move_to(head: &Head, to: &'static Perimeter) -> &'static Perimeter {
     let from = perimeter_of(head);
     let (a, b) = from.enter_both(to);
     // SAFETY: inside both.

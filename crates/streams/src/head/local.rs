@@ -20,10 +20,8 @@ mod tending;
 use core::time::Duration;
 
 pub use ends::{drain, end, open_device};
-pub use sending::{
-    can_put, flush, put, put_last, tell_read, wait_for_room, wait_for_room_until, write,
-};
-pub use stack::{acceptor, anchor, device, find_module, modules, names, pop, push, top};
+pub use sending::{can_put, flush, put, put_last, tell_read, wait_for_room, write};
+pub use stack::{acceptor, anchor, device, modules, names, pop, push, top};
 pub use tending::{after_fork, before_fork, tick, unwatch};
 
 use core::cell::{Cell, RefCell};

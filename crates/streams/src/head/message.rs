@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use headwater_channel::lock::Taken;
-use headwater_channel::ring::Meta;
+use headwater_channel::ring::{Meta, Ring};
 use headwater_host::sys::Errno;
 use headwater_host::{process, signal, sys};
 use libc::iovec;
@@ -13,8 +13,9 @@ use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
 use super::write::with_signal;
 use super::{Head, local, opening, parcels};
 use crate::ddi as kind;
+use crate::pipe::section::{self, Section};
 use crate::pipe::words::state;
-use crate::pipe::{INLINE, RING, section};
+use crate::pipe::{INLINE, RING};
 use crate::tunables;
 
 /// putmsg, getmsg: a high-priority message.
@@ -32,6 +33,17 @@ pub const MOREDATA: i32 = 2;
 pub enum Priority {
     High,
     Band(u8),
+}
+
+impl Priority {
+    /// Type and band of a message, which may have a control part.
+    pub(super) fn of_message(self, has_control: bool) -> (u8, u8) {
+        match self {
+            Priority::High => (kind::M_PCPROTO, 0),
+            Priority::Band(band) if has_control => (kind::M_PROTO, band),
+            Priority::Band(band) => (kind::M_DATA, band),
+        }
+    }
 }
 
 /// Which message getmsg waits for.
@@ -94,10 +106,7 @@ impl Head {
         if let Priority::Band(1..) = priority {
             self.words().set(state::BANDED);
         }
-        let band = match priority {
-            Priority::High => 0,
-            Priority::Band(band) => band,
-        };
+        let (_, band) = priority.of_message(true);
         // As it is when the call first would wait: what is set meanwhile is for later ones.
         let mut nonblocking = None;
         loop {
@@ -118,7 +127,7 @@ impl Head {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {
-                local::wait_for_room_until(self, band, deadline)?;
+                local::wait_for_room(self, band, deadline)?;
             } else {
                 let need = control.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len);
                 if need > INLINE && self.may_put(band, need) {
@@ -169,11 +178,7 @@ impl Head {
         data: Option<&[u8]>,
         priority: Priority,
     ) -> Result<bool, Errno> {
-        let (k, band) = match (priority, control) {
-            (Priority::High, _) => (kind::M_PCPROTO, 0),
-            (Priority::Band(band), Some(_)) => (kind::M_PROTO, band),
-            (Priority::Band(band), None) => (kind::M_DATA, band),
-        };
+        let (k, band) = priority.of_message(control.is_some());
         let flags = if data.is_none() { flag::NO_DATA } else { 0 };
         self.push_frame(
             control.unwrap_or(&[]),
@@ -192,10 +197,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.outgoing();
-        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
-        if section.taken == Taken::Stolen {
-            self.recover_writing()?;
-        }
+        let section = self.begin_writing(&ring)?;
         let high = meta.kind == kind::M_PCPROTO;
         if high && self.peer_has_high_message() {
             // One waits at a head at a time; a second one is discarded.
@@ -203,7 +205,7 @@ impl Head {
         }
         let external = control.len() + data.len() > INLINE;
         let inline = control.len() + if external { 16 } else { data.len() };
-        if !self.may_put_locked(meta, inline, control.len() + data.len()) {
+        if !self.may_put_locked(meta, inline) {
             return Ok(false);
         }
         let plain = meta == Meta::default() && !external;
@@ -263,6 +265,16 @@ impl Head {
         }
     }
 
+    /// Enters the section of who puts something into the outgoing ring. EPROTO.
+    #[inline(always)]
+    pub(super) fn begin_writing<'a>(&self, ring: &Ring<'a>) -> Result<Section<'a>, Errno> {
+        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
+        if section.taken == Taken::Stolen {
+            self.recover_writing()?;
+        }
+        Ok(section)
+    }
+
     /// After the death of a writer inside its section. It may have counted a message in a band that it never published, so the
     /// bands count nothing from here on: what lies there yet is counted out of nothing.
     #[cold]
@@ -277,13 +289,12 @@ impl Head {
     }
 
     /// Under the writer lock: room for a frame of this kind?
-    fn may_put_locked(&self, meta: Meta, inline: usize, weight: usize) -> bool {
+    fn may_put_locked(&self, meta: Meta, inline: usize) -> bool {
         let ring = self.outgoing();
         if meta.kind & kind::QPCTL != 0 || meta.kind == kind::M_PASSFP {
             return true;
         }
         if meta.band > 0 {
-            let _ = weight;
             return !self.is_band_full(meta.band);
         }
         let (limit, low) = self.marks();
@@ -310,12 +321,9 @@ impl Head {
         if ring.specials() == 0 {
             return false;
         }
-        let Some(section) = section::enter(&ring.state.reader.lock) else {
+        let Some(section) = section::reading(&ring) else {
             return false;
         };
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return false;
-        }
         let found = ring.find(|f| f.meta.kind == kind::M_PCPROTO);
         drop(section);
         matches!(found, Ok(Some(_)))
@@ -392,9 +400,7 @@ fn get_from(
             Some(room) => {
                 let n = have.min(room.iov_len);
                 if n > 0 {
-                    let iov = [room];
-                    let mut sink = Sink::new(&iov);
-                    sink.fill(inlet, skip, n);
+                    Sink::new(&[room]).fill_by(skip, n, |skip, to| inlet.copy(skip, to));
                 }
                 taken[i] = Some(n);
                 if i == 0 {

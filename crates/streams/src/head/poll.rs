@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use headwater_channel::lock::Taken;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::process;
 use headwater_host::reclaim::enter;
@@ -84,12 +83,9 @@ impl Head {
             return if self.has_visible() { IN | RDNORM } else { 0 };
         }
         let _quiet = process::Quiet::new();
-        let Some(section) = section::enter(&ring.state.reader.lock) else {
+        let Some(section) = section::reading(&ring) else {
             return ERR;
         };
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return ERR;
-        }
         let walked = ring.find(|frame| {
             first.look(&super::inlet::front_of(frame));
             false
@@ -142,58 +138,52 @@ impl First {
     }
 }
 
+/// Of an open head, for as long as this looks.
+fn with<T>(h: Handle, f: impl FnOnce(&'static Head) -> T) -> Option<T> {
+    let looks = enter();
+    super::get(h, &looks).map(f)
+}
+
 impl Descriptor for Streams {
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let looks = enter();
-        let Some(head) = super::get(h, &looks) else {
-            return NVAL;
-        };
-        let mut events = head.events(want);
-        if opening::hangs_up(h) {
-            events = events & !WRITING | HUP;
-        }
-        events & (want | ERR | HUP | NVAL)
+        with(h, |head| {
+            let mut events = head.events(want);
+            if opening::hangs_up(h) {
+                events = events & !WRITING | HUP;
+            }
+            events & (want | ERR | HUP | NVAL)
+        })
+        .unwrap_or(NVAL)
     }
 
     fn arm(&self, h: Handle, want: u32) {
-        let looks = enter();
-        if let Some(head) = super::get(h, &looks) {
+        with(h, |head| {
             head.bell();
             if head.arm_for(h, want_of(want)) && head.is_queued() {
                 // Asked again, so that a full queue below knows that somebody wants to write.
                 head.events(want);
             }
-        }
+        });
     }
 
     fn disarm(&self, h: Handle, want: u32) {
-        let looks = enter();
-        if let Some(head) = super::get(h, &looks) {
+        with(h, |head| {
             head.disarm(want_of(want));
             head.used_at.store(1, Relaxed);
-        }
+        });
     }
 
     fn armed_by_parent(&self, h: Handle, _: u32) -> bool {
-        let looks = enter();
-        if let Some(head) = super::get(h, &looks) {
-            head.armed_by_parent();
-        }
+        with(h, Head::armed_by_parent);
         true
     }
 
     fn bell(&self, h: Handle) -> Option<i32> {
-        let looks = enter();
-        super::get(h, &looks)
-            .map(Head::bell)
-            .filter(|&bell| bell >= 0)
+        with(h, Head::bell).filter(|&bell| bell >= 0)
     }
 
     fn settle(&self, h: Handle) {
-        let looks = enter();
-        if let Some(head) = super::get(h, &looks) {
-            head.settle();
-        }
+        with(h, Head::settle);
     }
 
     fn kernel_events(&self, _: Handle, _: u32) -> u32 {
@@ -202,55 +192,50 @@ impl Descriptor for Streams {
     }
 
     fn edges(&self, h: Handle) -> (u64, u64) {
-        let looks = enter();
-        let Some(head) = super::get(h, &looks) else {
-            return (0, 0);
-        };
-        let version = head.version() as u64;
-        let arrived = if head.has_pipe() {
-            head.incoming().tail()
-        } else {
-            0
-        };
-        let full = head.words().full_count.load(Relaxed) as u64;
-        (arrived.wrapping_add(version << 40), full)
+        with(h, |head| {
+            let version = head.version() as u64;
+            let arrived = if head.has_pipe() {
+                head.incoming().tail()
+            } else {
+                0
+            };
+            let full = head.words().full_count.load(Relaxed) as u64;
+            (arrived.wrapping_add(version << 40), full)
+        })
+        .unwrap_or_default()
     }
 
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
-        let looks = enter();
-        let Some(head) = super::get(h, &looks) else {
-            return events;
-        };
-        // An eventfd stands for a stream without a peer: it says nothing.
-        if head.shadow_poll().fd < 0 {
-            return events & NVAL;
-        }
-        head.note_shadow(events as i16);
-        events & (HUP | NVAL)
+        with(h, |head| {
+            // An eventfd stands for a stream without a peer: it says nothing.
+            if head.shadow_poll().fd < 0 {
+                return events & NVAL;
+            }
+            head.note_shadow(events as i16);
+            events & (HUP | NVAL)
+        })
+        .unwrap_or(events)
     }
 
     fn peer_cpu(&self, h: Handle) -> u32 {
-        let looks = enter();
-        super::get(h, &looks).map_or(u32::MAX, Head::peer_cpu)
+        with(h, Head::peer_cpu).unwrap_or(u32::MAX)
     }
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
-        let looks = enter();
-        let head = super::get(h, &looks)?;
-        if head.known_bell() < 0 {
-            return Some(WITHOUT_BELL);
-        }
-        if head.is_blocked() || want & WRBAND != 0 && head.words().has(state::BANDED) {
-            // What waits for room in the ring is moved by whoever looks.
-            return Some(BLOCKED_SLICE);
-        }
-        head.is_shared().then_some(SHARED_SLICE)
+        with(h, |head| {
+            if head.known_bell() < 0 {
+                return Some(WITHOUT_BELL);
+            }
+            if head.is_blocked() || want & WRBAND != 0 && head.words().has(state::BANDED) {
+                // What waits for room in the ring is moved by whoever looks.
+                return Some(BLOCKED_SLICE);
+            }
+            head.is_shared().then_some(SHARED_SLICE)
+        })
+        .flatten()
     }
 
     fn slice_over(&self, h: Handle, _: u32) {
-        let looks = enter();
-        if let Some(head) = super::get(h, &looks) {
-            head.look_for_names();
-        }
+        with(h, Head::look_for_names);
     }
 }

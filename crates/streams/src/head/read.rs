@@ -1,6 +1,5 @@
 //! read(2) and readv(2), in the read modes of I_SRDOPT.
 
-use headwater_channel::lock::Taken;
 use headwater_host::sys::Errno;
 use headwater_host::{process, signal};
 use libc::iovec;
@@ -45,12 +44,9 @@ impl Head {
         }
         self.enter_plain(plain);
         let _quiet = process::Quiet::new();
-        let Some(section) = section::enter(&ring.state.reader.lock) else {
+        let Some(section) = section::reading(&ring) else {
             return 0;
         };
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return 0;
-        }
         let mut done = 0;
         // A module pushed meanwhile takes what is there.
         let queued = self.is_queued();
@@ -309,14 +305,14 @@ fn read_from(
             .map(|d| d.min(skip + n - of_control.unwrap_or(0)));
         let mode = options & RMODEMASK;
         if mode == RMSGD {
-            sink.fill(inlet, skip, n);
+            sink.fill_by(skip, n, |skip, to| inlet.copy(skip, to));
             inlet.take(front.control, front.data)?;
             return Ok(Some(n));
         }
         let control_left = front.control.is_some() && of_control != front.control;
         let of_data = if control_left { None } else { of_data };
         // Copied first: taking can only fail before anything was taken, and then the copy is made again.
-        sink.fill(inlet, skip, n);
+        sink.fill_by(skip, n, |skip, to| inlet.copy(skip, to));
         inlet.take(of_control, of_data)?;
         *done += n;
         let whole = n == len;

@@ -12,10 +12,10 @@ use crate::tunables;
 /// struct strioctl
 #[repr(C)]
 pub struct StrIoctl {
-    cmd: c_int,
-    timeout: c_int,
-    len: c_int,
-    data: *mut c_char,
+    pub cmd: c_int,
+    pub timeout: c_int,
+    pub len: c_int,
+    pub data: *mut c_char,
 }
 
 /// Seconds that an I_STR with timeout 0 waits.
@@ -104,7 +104,7 @@ pub unsafe fn transparent(head: &'static Head, cmd: u32, arg: usize) -> Result<c
     result
 }
 
-fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Errno> {
+pub fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Errno> {
     match (answer.kind(), ioc.ioc_error) {
         (M_IOCACK, 0) => Ok(()),
         (_, 0) => Err(unknown),

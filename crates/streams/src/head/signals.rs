@@ -5,7 +5,6 @@
 
 use core::ffi::c_int;
 
-use headwater_channel::lock::Taken;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sync::{AtomicU32, AtomicU64};
@@ -17,6 +16,7 @@ use super::inlet::is_readable;
 use crate::attach::private::Private;
 use crate::background;
 use crate::ddi::{M_DATA, M_PCPROTO};
+use crate::pipe::section;
 use crate::pipe::words::state;
 
 pub const S_INPUT: u32 = 0x1;
@@ -159,12 +159,9 @@ pub fn tell_of_ring(head: &Head, mut is_high: bool) {
     let mut come = Vec::new();
     let mut is_there = false;
     {
-        let Some(section) = crate::pipe::section::enter(&ring.state.reader.lock) else {
+        let Some(_section) = section::reading(&ring) else {
             return;
         };
-        if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
-            return;
-        }
         let _ = ring.find(|f| {
             let is_another = f.meta.kind == M_PCPROTO && is_high;
             is_high |= f.meta.kind == M_PCPROTO;

@@ -2,7 +2,6 @@
 //!
 //! Everything here is called with signal handlers put off: a sleeping peer is rung after the ring's lock was left.
 
-use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sync::Ordering;
 use headwater_host::sys::{self, Errno};
@@ -29,10 +28,7 @@ impl Head {
         f: impl FnOnce(&Ring<'_>) -> Result<T, Corrupt>,
     ) -> Result<T, Errno> {
         let ring = self.outgoing();
-        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
-        if section.taken == Taken::Stolen {
-            self.recover_writing()?;
-        }
+        let section = self.begin_writing(&ring)?;
         let done = f(&ring);
         drop(section);
         self.ring_peer_for_data();
@@ -46,10 +42,7 @@ impl Head {
         f: impl FnOnce(&Ring<'_>) -> Result<T, Corrupt>,
     ) -> Result<T, Errno> {
         let ring = self.incoming();
-        let section = section::enter(&ring.state.reader.lock).ok_or_else(|| self.spoiled())?;
-        if section.taken == Taken::Stolen {
-            ring.recover_consumer().map_err(|_| self.spoiled())?;
-        }
+        let section = section::reading(&ring).ok_or_else(|| self.spoiled())?;
         let done = f(&ring);
         drop(section);
         self.ring_peer_for_room();

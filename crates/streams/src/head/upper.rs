@@ -20,15 +20,24 @@ static WRITE: qinit = qinit::of(None, Some(wsrv));
 
 /// The head's queue pair.
 pub fn pair(head: &Head, perimeter: &'static Perimeter) -> Queue {
+    pair_of(head, perimeter, &READ, &WRITE)
+}
+
+/// A pair of a head with these procedures, which are for such a pair.
+pub(super) fn pair_of(
+    head: &Head,
+    perimeter: &'static Perimeter,
+    read: &'static qinit,
+    write: &'static qinit,
+) -> Queue {
     let rq = alloc_pair(perimeter, head as *const Head as *mut _);
     let t = tunables::get();
-    // SAFETY: the procedures are for such a pair.
-    unsafe { setq(rq, Some(&READ), Some(&WRITE)) };
-    rq.q_minpsz.set(0);
-    rq.q_maxpsz.set(INFPSZ);
+    // SAFETY: the procedures are for such a pair, as the caller says.
+    unsafe { setq(rq, Some(read), Some(write)) };
     for q in [rq, rq.other()] {
         q.q_hiwat.set(t.hiwat);
         q.q_lowat.set(t.lowat);
+        q.q_maxpsz.set(INFPSZ);
     }
     rq
 }
@@ -182,12 +191,7 @@ fn set_options(head: &Head, q: Queue, options: &stroptions) {
     if has(SO_READOPT) {
         let mode = options.so_readopt as u32;
         let mode = if mode & 0x10 != 0 { mode & !0x10 } else { mode };
-        words.read_options.store(mode, Relaxed);
-        if mode == 0 {
-            words.clear(state::UNUSUAL_READ);
-        } else {
-            words.set(state::UNUSUAL_READ);
-        }
+        words.set_read_options(mode);
     }
     if has(SO_WROFF) {
         words.write_offset.store(options.so_wroff as u32, Relaxed);

@@ -15,9 +15,6 @@ use crate::tunables;
 
 /// I_SWROPT: write(2) of nothing sends a message of no bytes.
 pub const SNDZERO: u32 = 1;
-/// I_SWROPT: SIGPIPE on an error (SNDPIPE).
-pub const SNDPIPE: u32 = 2;
-
 impl Head {
     /// Writes bytes. Blocks while the stream is full unless O_NONBLOCK; returns how many were written.
     /// Errors: EAGAIN, EINTR, EPIPE (with SIGPIPE), ERANGE, the errno of an M_ERROR.
@@ -122,7 +119,7 @@ impl Head {
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {
-                local::wait_for_room(self, 0)?;
+                local::wait_for_room(self, 0, None)?;
             } else {
                 let mut beside = [opening::watched(self)];
                 self.wait_beside(Want::ROOM, None, &mut beside, || {
@@ -138,10 +135,7 @@ impl Head {
         self.enter();
         let _quiet = process::Quiet::new();
         let ring = self.outgoing();
-        let section = section::enter(&ring.state.writer.lock).ok_or_else(|| self.spoiled())?;
-        if section.taken == Taken::Stolen {
-            self.recover_writing()?;
-        }
+        let section = self.begin_writing(&ring)?;
         let (limit, low) = self.marks();
         if !ring.may_send(n, limit, low) {
             return Ok(false);

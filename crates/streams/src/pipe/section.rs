@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use headwater_channel::lock::{Lock, Owner, Taken};
+use headwater_channel::ring::Ring;
 use headwater_host::process::{self, Quiet};
 use headwater_host::sys;
 
@@ -31,6 +32,16 @@ pub fn enter(lock: &Lock) -> Option<Section<'_>> {
         taken,
         _quiet: quiet,
     })
+}
+
+/// As [`enter`] for who reads from a ring, which is mended first where the last reader died. `None` also where it can't be.
+#[inline(always)]
+pub fn reading<'a>(ring: &Ring<'a>) -> Option<Section<'a>> {
+    let section = enter(&ring.state.reader.lock)?;
+    if section.taken == Taken::Stolen && ring.recover_consumer().is_err() {
+        return None;
+    }
+    Some(section)
 }
 
 /// `doubted`: since when a foreign owner has been seen. One that is not believed any more is nobody from then on, so that each lock is

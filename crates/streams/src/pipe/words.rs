@@ -59,7 +59,7 @@ pub mod state {
 }
 
 /// One stream head. Read with nearly every call, written rarely.
-#[derive(SharedSafe)]
+#[derive(SharedSafe, Default)]
 #[repr(C, align(128))]
 pub struct HeadWords {
     pub state: AtomicU32,
@@ -181,6 +181,14 @@ impl HeadWords {
 
     pub fn clear(&self, bits: u32) {
         self.state.fetch_and(!bits, Ordering::AcqRel);
+    }
+
+    pub fn set_read_options(&self, options: u32) {
+        self.read_options.store(options, Ordering::Relaxed);
+        match options {
+            0 => self.clear(state::UNUSUAL_READ),
+            _ => self.set(state::UNUSUAL_READ),
+        }
     }
 
     /// As stroptions(9S) has it, whatever a peer wrote there.

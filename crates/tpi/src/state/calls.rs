@@ -6,47 +6,6 @@ use crate::Refusal;
 use crate::error::{TNOTSUPPORT, TOUTSTATE};
 use crate::prim::{T_CLTS, T_COTS_ORD};
 
-/// The calls of XNS 5.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Call {
-    Accept,
-    /// t_accept, for a resfd that is not fd.
-    AcceptOn,
-    Alloc,
-    Bind,
-    Close,
-    Connect,
-    Error,
-    Free,
-    GetInfo,
-    GetProtAddr,
-    GetState,
-    Listen,
-    Look,
-    Open,
-    OptMgmt,
-    Rcv,
-    RcvConnect,
-    RcvDis,
-    RcvRel,
-    RcvRelData,
-    RcvUData,
-    RcvUdErr,
-    RcvV,
-    RcvVUData,
-    Snd,
-    SndDis,
-    SndRel,
-    SndRelData,
-    SndUData,
-    SndV,
-    SndVUData,
-    StrError,
-    Sync,
-    SysConf,
-    Unbind,
-}
-
 /// What, besides call and state, decides where a successful call leads. `outstanding`: connect indications that were
 /// heard and not answered, before the call; `same`: t_accept with resfd the same as fd; `pending`: t_connect that does
 /// not wait.
@@ -158,20 +117,11 @@ impl Row {
 }
 
 pub(super) fn rows() -> &'static [Row] {
-    &TABLE
+    TABLE
 }
 
 fn row(call: Call) -> &'static Row {
     &TABLE[call as usize]
-}
-
-const fn entry(call: Call, name: &'static str, needs: Needs, from: From) -> Row {
-    Row {
-        call,
-        name,
-        needs,
-        from,
-    }
 }
 
 use Needs::*;
@@ -190,89 +140,60 @@ const BREAK: From = From::These(&[
     (T_INREL, To(T_IDLE)),
 ]);
 
-/// In the order of Call.
-static TABLE: [Row; 35] = [
-    entry(
-        Call::Accept,
-        "t_accept",
-        Connections,
-        From::These(&[(T_INCON, Accept)]),
-    ),
-    entry(
-        Call::AcceptOn,
-        "t_accept (resfd)",
-        Connections,
-        From::These(&[(T_UNBND, To(T_DATAXFER)), (T_IDLE, To(T_DATAXFER))]),
-    ),
-    entry(Call::Alloc, "t_alloc", Nothing, From::Opened(Stay)),
-    entry(
-        Call::Bind,
-        "t_bind",
-        Nothing,
-        From::These(&[(T_UNBND, To(T_IDLE))]),
-    ),
-    entry(Call::Close, "t_close", Nothing, From::Opened(To(T_UNINIT))),
-    entry(
-        Call::Connect,
-        "t_connect",
-        Connections,
-        From::These(&[(T_IDLE, Connect)]),
-    ),
-    entry(Call::Error, "t_error", Nothing, From::Anywhere(Stay)),
-    entry(Call::Free, "t_free", Nothing, From::Anywhere(Stay)),
-    entry(Call::GetInfo, "t_getinfo", Nothing, From::Opened(Stay)),
-    entry(
-        Call::GetProtAddr,
-        "t_getprotaddr",
-        Nothing,
-        From::Opened(Stay),
-    ),
-    entry(Call::GetState, "t_getstate", Nothing, From::Opened(Stay)),
-    entry(
-        Call::Listen,
-        "t_listen",
-        Connections,
-        From::These(&[(T_IDLE, To(T_INCON)), (T_INCON, Stay)]),
-    ),
-    entry(Call::Look, "t_look", Nothing, From::Opened(Stay)),
-    entry(
-        Call::Open,
-        "t_open",
-        Nothing,
-        From::These(&[(T_UNINIT, To(T_UNBND))]),
-    ),
-    entry(Call::OptMgmt, "t_optmgmt", Nothing, From::Opened(Stay)),
-    entry(Call::Rcv, "t_rcv", Connections, READ),
-    entry(
-        Call::RcvConnect,
-        "t_rcvconnect",
-        Connections,
-        From::These(&[(T_OUTCON, To(T_DATAXFER))]),
-    ),
-    entry(Call::RcvDis, "t_rcvdis", Connections, BREAK),
-    entry(Call::RcvRel, "t_rcvrel", Release, RELEASED),
-    entry(Call::RcvRelData, "t_rcvreldata", Release, RELEASED),
-    entry(Call::RcvUData, "t_rcvudata", Datagrams, IN_IDLE),
-    entry(Call::RcvUdErr, "t_rcvuderr", Datagrams, IN_IDLE),
-    entry(Call::RcvV, "t_rcvv", Connections, READ),
-    entry(Call::RcvVUData, "t_rcvvudata", Datagrams, IN_IDLE),
-    entry(Call::Snd, "t_snd", Connections, WRITE),
-    entry(Call::SndDis, "t_snddis", Connections, BREAK),
-    entry(Call::SndRel, "t_sndrel", Release, RELEASE),
-    entry(Call::SndRelData, "t_sndreldata", Release, RELEASE),
-    entry(Call::SndUData, "t_sndudata", Datagrams, IN_IDLE),
-    entry(Call::SndV, "t_sndv", Connections, WRITE),
-    entry(Call::SndVUData, "t_sndvudata", Datagrams, IN_IDLE),
-    entry(Call::StrError, "t_strerror", Nothing, From::Anywhere(Stay)),
-    entry(Call::Sync, "t_sync", Nothing, From::Opened(Stay)),
-    entry(Call::SysConf, "t_sysconf", Nothing, From::Anywhere(Stay)),
-    entry(
-        Call::Unbind,
-        "t_unbind",
-        Nothing,
-        From::These(&[(T_IDLE, To(T_UNBND))]),
-    ),
-];
+macro_rules! calls {
+    ($($(#[$doc:meta])* $call:ident => $name:literal, $needs:ident, $from:expr;)*) => {
+        /// The calls of XNS 5.2.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Call { $($(#[$doc])* $call),* }
+
+        /// In the order of Call.
+        static TABLE: &[Row] = &[$(Row {
+            call: Call::$call,
+            name: $name,
+            needs: $needs,
+            from: $from,
+        }),*];
+    };
+}
+
+calls! {
+    Accept => "t_accept", Connections, From::These(&[(T_INCON, Accept)]);
+    /// t_accept, for a resfd that is not fd.
+    AcceptOn => "t_accept (resfd)", Connections, From::These(&[(T_UNBND, To(T_DATAXFER)), (T_IDLE, To(T_DATAXFER))]);
+    Alloc => "t_alloc", Nothing, From::Opened(Stay);
+    Bind => "t_bind", Nothing, From::These(&[(T_UNBND, To(T_IDLE))]);
+    Close => "t_close", Nothing, From::Opened(To(T_UNINIT));
+    Connect => "t_connect", Connections, From::These(&[(T_IDLE, Connect)]);
+    Error => "t_error", Nothing, From::Anywhere(Stay);
+    Free => "t_free", Nothing, From::Anywhere(Stay);
+    GetInfo => "t_getinfo", Nothing, From::Opened(Stay);
+    GetProtAddr => "t_getprotaddr", Nothing, From::Opened(Stay);
+    GetState => "t_getstate", Nothing, From::Opened(Stay);
+    Listen => "t_listen", Connections, From::These(&[(T_IDLE, To(T_INCON)), (T_INCON, Stay)]);
+    Look => "t_look", Nothing, From::Opened(Stay);
+    Open => "t_open", Nothing, From::These(&[(T_UNINIT, To(T_UNBND))]);
+    OptMgmt => "t_optmgmt", Nothing, From::Opened(Stay);
+    Rcv => "t_rcv", Connections, READ;
+    RcvConnect => "t_rcvconnect", Connections, From::These(&[(T_OUTCON, To(T_DATAXFER))]);
+    RcvDis => "t_rcvdis", Connections, BREAK;
+    RcvRel => "t_rcvrel", Release, RELEASED;
+    RcvRelData => "t_rcvreldata", Release, RELEASED;
+    RcvUData => "t_rcvudata", Datagrams, IN_IDLE;
+    RcvUdErr => "t_rcvuderr", Datagrams, IN_IDLE;
+    RcvV => "t_rcvv", Connections, READ;
+    RcvVUData => "t_rcvvudata", Datagrams, IN_IDLE;
+    Snd => "t_snd", Connections, WRITE;
+    SndDis => "t_snddis", Connections, BREAK;
+    SndRel => "t_sndrel", Release, RELEASE;
+    SndRelData => "t_sndreldata", Release, RELEASE;
+    SndUData => "t_sndudata", Datagrams, IN_IDLE;
+    SndV => "t_sndv", Connections, WRITE;
+    SndVUData => "t_sndvudata", Datagrams, IN_IDLE;
+    StrError => "t_strerror", Nothing, From::Anywhere(Stay);
+    Sync => "t_sync", Nothing, From::Opened(Stay);
+    SysConf => "t_sysconf", Nothing, From::Anywhere(Stay);
+    Unbind => "t_unbind", Nothing, From::These(&[(T_IDLE, To(T_UNBND))]);
+}
 
 #[cfg(test)]
 mod tests {

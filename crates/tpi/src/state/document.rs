@@ -1,8 +1,7 @@
 //! The tables as Markdown, for the documentation.
 
 use super::calls::{Needs, Row, Then, rows};
-use super::{T_INREL, T_UNINIT, TABLE, xti_state};
-use crate::prim;
+use super::{T_INREL, T_UNINIT, TABLE, xti_name, xti_state};
 
 /// Both tables: the provider's machine, then calls by state. An empty cell is TOUTSTATE.
 pub fn markdown() -> String {
@@ -64,59 +63,6 @@ fn services(needs: Needs) -> &'static str {
         Needs::Connections => "T_COTS, T_COTS_ORD",
         Needs::Release => "T_COTS_ORD",
         Needs::Datagrams => "T_CLTS",
-    }
-}
-
-fn xti_name(state: i32) -> &'static str {
-    [
-        "T_UNINIT",
-        "T_UNBND",
-        "T_IDLE",
-        "T_OUTCON",
-        "T_INCON",
-        "T_DATAXFER",
-        "T_OUTREL",
-        "T_INREL",
-    ][state as usize]
-}
-
-impl super::Event {
-    /// Its name in the documentation: the primitive's, and where counts decide, what they are.
-    fn name(self) -> &'static str {
-        use super::Event::*;
-        let prim = match self {
-            ConnReq => prim::T_CONN_REQ,
-            ConnRes => prim::T_CONN_RES,
-            DisconReq => prim::T_DISCON_REQ,
-            DataReq => prim::T_DATA_REQ,
-            ExdataReq => prim::T_EXDATA_REQ,
-            OptdataReq => prim::T_OPTDATA_REQ,
-            BindReq => prim::T_BIND_REQ,
-            UnbindReq => prim::T_UNBIND_REQ,
-            UnitdataReq => prim::T_UNITDATA_REQ,
-            OptmgmtReq => prim::T_OPTMGMT_REQ,
-            OrdrelReq => prim::T_ORDREL_REQ,
-            ConnInd => prim::T_CONN_IND,
-            ConnCon => prim::T_CONN_CON,
-            DisconInd1 => prim::T_DISCON_IND,
-            DataInd => prim::T_DATA_IND,
-            ExdataInd => prim::T_EXDATA_IND,
-            OptdataInd => prim::T_OPTDATA_IND,
-            UnitdataInd => prim::T_UNITDATA_IND,
-            UderrorInd => prim::T_UDERROR_IND,
-            OrdrelInd => prim::T_ORDREL_IND,
-            BindAck => prim::T_BIND_ACK,
-            OptmgmtAck => prim::T_OPTMGMT_ACK,
-            ErrorAck => prim::T_ERROR_ACK,
-            OkAck1 => prim::T_OK_ACK,
-            DisconInd2 => return "T_DISCON_IND (last indication)",
-            DisconInd3 => return "T_DISCON_IND (more indications)",
-            OkAck2 => return "T_OK_ACK (last indication, same stream)",
-            OkAck3 => return "T_OK_ACK (last indication, other stream)",
-            OkAck4 => return "T_OK_ACK (more indications)",
-            PassConn => return "a connection accepted here",
-        };
-        prim::name(prim).unwrap_or_default()
     }
 }
 

@@ -4,8 +4,9 @@ use headwater_endpoints::stream::TI_GETADDRS;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::Outcome;
 use headwater_streams::ddi::M_PCPROTO;
-use headwater_streams::head::inlet::{Front, Inlet};
+use headwater_streams::head::inlet::{Front, Inlet, Sink};
 use headwater_streams::head::message::Priority;
+use headwater_streams::head::requests::StrIoctl;
 use headwater_streams::head::{self, control, local};
 use headwater_tpi::error::{TFLOW, TPROTO, TSYSERR};
 use headwater_tpi::prim::T_CONN_IND;
@@ -18,17 +19,6 @@ use crate::port::interrupted;
 /// Longest control part, and longest answer of an ioctl.
 const PART: usize = 4096;
 
-const I_STR: u32 = (b'S' as u32) << 8 | 8;
-
-/// struct strioctl
-#[repr(C)]
-struct StrIoctl {
-    cmd: i32,
-    timeout: i32,
-    len: i32,
-    data: *mut u8,
-}
-
 impl Messages {
     /// An ioctl of timod. The answer's primitive, or what it was refused for.
     pub(super) fn ask(&self, cmd: i32, request: &[u8]) -> Outcome<Vec<u8>> {
@@ -38,11 +28,12 @@ impl Messages {
             cmd,
             timeout: -1,
             len: request.len() as i32,
-            data: buffer.as_mut_ptr(),
+            data: buffer.as_mut_ptr().cast(),
         };
         let at = (&raw mut ioctl).expose_provenance();
         // SAFETY: the request and its buffer, which is as large as any answer.
-        let result = unsafe { control::ioctl(self.head, -1, I_STR, at) }.map_err(failed)?;
+        let result =
+            unsafe { control::ioctl(self.head, -1, control::I_STR, at) }.map_err(failed)?;
         match result & 0xff {
             0 => {
                 buffer.truncate(ioctl.len.max(0) as usize);
@@ -182,20 +173,11 @@ pub(super) fn take_into(
     front: Front,
     into: &[iovec],
 ) -> Result<usize, head::inlet::Trouble> {
-    let skip = front.control.unwrap_or(0);
-    let mut left = front.data.unwrap_or(0);
-    let mut n = 0;
-    for part in into {
-        let len = part.iov_len.min(left);
-        if len > 0 {
-            // SAFETY: the caller's buffer.
-            inlet.copy(skip + n, unsafe {
-                core::slice::from_raw_parts_mut(part.iov_base.cast(), len)
-            });
-        }
-        n += len;
-        left -= len;
-    }
+    let mut sink = Sink::new(into);
+    let n = front.data.unwrap_or(0).min(sink.left());
+    sink.fill_by(front.control.unwrap_or(0), n, |skip, to| {
+        inlet.copy(skip, to)
+    });
     inlet.take(front.control, front.data.map(|_| n))?;
     Ok(n)
 }

@@ -3,7 +3,9 @@
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream::{self, TI_BIND, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
 use headwater_host::sys::Errno;
-use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
+use headwater_providers::provider::{
+    Arrived, Datagram, Event, Outcome, Received, Sending, nothing,
+};
 use headwater_streams::head::inlet::Front;
 use headwater_streams::head::message::Priority;
 use headwater_streams::head::{local, opening};
@@ -364,7 +366,7 @@ impl Port for Messages {
         }
         let all = 7u32;
         let ack = self.ask(TI_SYNC, &all.to_ne_bytes())?;
-        let Ok(Indication::InfoAck(info)) = Indication::decode(&ack) else {
+        let Ok(Indication::InfoAck { info }) = Indication::decode(&ack) else {
             return refuse(TPROTO);
         };
         let provider = State::from_number(info.state).unwrap_or_default();
@@ -425,7 +427,7 @@ impl Messages {
         let look = self
             .peek()
             .is_some_and(|event| !matches!(event, Event::Data | Event::ExData));
-        error.map_or(Refusal::new(if look { TLOOK } else { TNODATA }), failed)
+        error.map_or(nothing(look), failed)
     }
 }
 

@@ -1,12 +1,10 @@
 //! How data comes to a TCP endpoint, urgent data beside it, and what ends it.
 
-use headwater_tpi::Refusal;
-use headwater_tpi::error::{TLOOK, TNODATA};
 use libc::iovec;
 
 use super::super::{length, poll};
 use super::{Phase, Tcp};
-use crate::provider::{Event, Outcome, Provider, Received};
+use crate::provider::{Event, Outcome, Provider, Received, nothing};
 
 /// Receives of what was read ahead between two looks for an urgent byte.
 const URGENT_EVERY: u32 = 16;
@@ -24,18 +22,13 @@ impl Tcp {
             if !self.taken.is_empty() {
                 self.pass_taken();
             }
-            return Ok(Received {
-                len,
-                more: false,
-                expedited: false,
-            });
+            return Ok(plain(len));
         }
         let asked = length(into);
         if self.ended || self.phase != Phase::Connected || asked == 0 {
             return match self.peek() {
                 Some(Event::Data) if asked == 0 => Ok(Received::default()),
-                None => Err(Refusal::new(TNODATA)),
-                Some(_) => Err(Refusal::new(TLOOK)),
+                other => Err(nothing(other.is_some())),
             };
         }
         // A receive that begins at an urgent byte would throw it away.
@@ -54,11 +47,7 @@ impl Tcp {
             Ok(0) => {
                 self.ended = true;
                 self.flush();
-                Err(Refusal::new(if self.ending().is_some() {
-                    TLOOK
-                } else {
-                    TNODATA
-                }))
+                Err(nothing(self.ending().is_some()))
             }
             Ok(len) => {
                 self.held.note_received();
@@ -66,19 +55,11 @@ impl Tcp {
                 if !self.taken.is_empty() {
                     self.pass_taken();
                 }
-                Ok(Received {
-                    len,
-                    more: false,
-                    expedited: false,
-                })
+                Ok(plain(len))
             }
             Err(libc::EAGAIN) => {
                 self.flush();
-                Err(Refusal::new(if self.error.is_some() {
-                    TLOOK
-                } else {
-                    TNODATA
-                }))
+                Err(nothing(self.error.is_some()))
             }
             Err(errno) => Err(self.fail(errno)),
         }
@@ -126,5 +107,13 @@ impl Tcp {
         let n = self.read(&room)?;
         self.ahead.filled(n);
         Ok(self.ahead.take(into))
+    }
+}
+
+/// So many bytes of the stream.
+fn plain(len: usize) -> Received {
+    Received {
+        len,
+        ..Received::default()
     }
 }

@@ -90,11 +90,7 @@ pub fn can_put(head: &Head, band: u8) -> bool {
 }
 
 /// Waits until band `band` may have room, or nobody is left to read.
-pub fn wait_for_room(head: &Head, band: u8) -> Result<(), Errno> {
-    wait_for_room_until(head, band, None)
-}
-
-pub fn wait_for_room_until(head: &Head, band: u8, deadline: Option<u64>) -> Result<(), Errno> {
+pub fn wait_for_room(head: &Head, band: u8, deadline: Option<u64>) -> Result<(), Errno> {
     let seen = head.version();
     if can_put(head, band) {
         return Ok(());
@@ -111,11 +107,7 @@ fn put_where(
 ) -> Result<bool, Errno> {
     head.inherited.store(0, Relaxed);
     let sent = inside(head, |local| {
-        let (kind, band) = match (priority, control) {
-            (Priority::High, _) => (M_PCPROTO, 0),
-            (Priority::Band(band), Some(_)) => (M_PROTO, band),
-            (Priority::Band(band), None) => (M_DATA, band),
-        };
+        let (kind, band) = priority.of_message(control.is_some());
         if !may(local.down(), band) {
             return Ok(false);
         }

@@ -12,7 +12,7 @@ use super::super::{Head, bottom};
 use super::{begin, finish, inside, relax};
 use crate::ddi::*;
 use crate::exec::attach;
-use crate::exec::registry::{self, Entry};
+use crate::exec::registry::find_module;
 use crate::{board, tunables};
 
 /// I_PUSH. Errors: EINVAL (unknown, or too many), what the module's open says.
@@ -123,11 +123,6 @@ pub fn top(head: &Head) -> Option<String> {
 /// What I_FDINSERT puts into a message for this stream: what its driver accepts in a T_CONN_RES.
 pub fn acceptor(head: &Head) -> u32 {
     head.index | 1 << 24
-}
-
-/// The module of this name, if it is one.
-pub fn find_module(name: &[u8]) -> Option<&'static Entry> {
-    registry::find_module(name)
 }
 
 fn settle(head: &Head) {
