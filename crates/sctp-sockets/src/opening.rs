@@ -38,7 +38,7 @@ const TRIES: u32 = 16;
 
 impl Socket {
     pub fn open(v6: bool, style: Style, nonblocking: bool) -> Socket {
-        Socket::with(v6, style, nonblocking, Options::new(style, v6))
+        Socket::with(v6, style, nonblocking, Options::new(style))
     }
 
     fn with(v6: bool, style: Style, nonblocking: bool, options: Options) -> Socket {

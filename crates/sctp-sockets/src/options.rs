@@ -123,19 +123,6 @@ impl Answer<'_> {
     }
 }
 
-/// The struct in front. EINVAL: there is less.
-fn read<T: Layout>(value: &[u8]) -> sys::Result<T> {
-    T::read(value).ok_or(libc::EINVAL)
-}
-
-/// The struct, and nothing else. EINVAL.
-fn exactly<T: Layout>(value: &[u8]) -> sys::Result<T> {
-    if value.len() != size_of::<T>() {
-        return Err(libc::EINVAL);
-    }
-    read(value)
-}
-
 fn flag(value: &[u8]) -> sys::Result<bool> {
     Ok(read::<i32>(value)? != 0)
 }

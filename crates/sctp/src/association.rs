@@ -251,11 +251,6 @@ impl Association {
         &self.receiver
     }
 
-    /// Messages can be interleaved (RFC 8260).
-    pub fn interleaves(&self) -> bool {
-        self.features.interleave
-    }
-
     pub fn features(&self) -> Features {
         self.features
     }
