@@ -8,6 +8,7 @@ use core::mem::MaybeUninit;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::sys;
+use headwater_ipnet::Address;
 
 use super::AssocT;
 pub use structs::*;
@@ -327,18 +328,7 @@ pub fn seen(ip: IpAddr, v6: bool, mapped: bool) -> IpAddr {
 
 /// struct sockaddr_in or sockaddr_in6, exactly.
 pub fn sockaddr(ip: IpAddr, port: u16) -> Vec<u8> {
-    let (family, len) = match ip {
-        IpAddr::V4(_) => (libc::AF_INET, size_of::<libc::sockaddr_in>()),
-        IpAddr::V6(_) => (libc::AF_INET6, size_of::<libc::sockaddr_in6>()),
-    };
-    let mut bytes = vec![0; len];
-    bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
-    bytes[2..4].copy_from_slice(&port.to_be_bytes());
-    match ip {
-        IpAddr::V4(ip) => bytes[4..8].copy_from_slice(&ip.octets()),
-        IpAddr::V6(ip) => bytes[8..24].copy_from_slice(&ip.octets()),
-    }
-    bytes
+    Address::of_ip(ip, port).to_vec()
 }
 
 /// The same in a struct sockaddr_storage.

@@ -25,7 +25,7 @@ use std::hash::Hasher;
 pub use changes::ChangeRefused;
 pub(crate) use changes::keys;
 pub(crate) use closing::LastPacket;
-pub(crate) use offer::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
+pub(crate) use offer::{Offer, chunks_to_authenticate, describe, uses_auth};
 pub(crate) use opening::SetUp;
 
 use crate::asconf::Asconf;

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use super::{Association, Control, State};
-use crate::asconf::{Action, Change, Refused};
+use crate::asconf::{Change, Refused};
 use crate::auth::{Auth, KeyError, Vectors};
 use crate::config::AssocConfig;
 use crate::event::{Event, Outcome, PathChange};
@@ -193,9 +193,9 @@ impl Association {
         }
     }
 
-    fn act(&mut self, now: Time, action: Action, encap: Option<u16>) {
+    fn act(&mut self, now: Time, action: Change, encap: Option<u16>) {
         match action {
-            Action::Add(addr) => {
+            Change::Add(addr) => {
                 if let Some(id) = self.add_path(now, addr, encap, PathState::Unconfirmed) {
                     self.paths[id].heartbeat_wanted = true;
                     self.schedule_heartbeat(now, id);
@@ -205,12 +205,12 @@ impl Association {
                     });
                 }
             }
-            Action::Remove(addr) => {
+            Change::Delete(addr) => {
                 if let Some(id) = self.paths.find(addr) {
                     self.remove_path(now, id);
                 }
             }
-            Action::SetPrimary(addr) => {
+            Change::SetPrimary(addr) => {
                 if self.set_primary(addr) {
                     self.tell(Event::Path {
                         addr,

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::offer::{self, Offer, OfferError};
+use super::offer::{self, Offer};
 use super::{AssocId, Association, Control, State, Stats};
 use crate::asconf::Asconf;
 use crate::auth::{Auth, Vectors};
@@ -19,9 +19,7 @@ use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::chunk::kind;
-use crate::wire::{
-    Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, ParamBuilder, param,
-};
+use crate::wire::{Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, param};
 
 /// Until the COOKIE ACK is here.
 #[derive(Debug, Default)]
@@ -337,20 +335,11 @@ impl Association {
         if self.state != State::CookieWait {
             return;
         }
-        let offer = match Offer::read(init) {
+        let offer = match Offer::read(init, "a parameter of INIT ACK is malformed") {
             Ok(offer) => offer,
-            Err(OfferError::Malformed) => {
+            Err(cause) => {
                 self.peer_tag = init.tag;
-                self.refuse_opening(&Cause::ProtocolViolation(
-                    b"a parameter of INIT ACK is malformed",
-                ));
-                return;
-            }
-            Err(OfferError::HostName(name)) => {
-                let mut address = Vec::new();
-                ParamBuilder::new(&mut address).put(&Param::HostName(&name));
-                self.peer_tag = init.tag;
-                self.refuse_opening(&Cause::UnresolvableAddress(&address));
+                self.refuse_opening(&cause.get());
                 return;
             }
         };
