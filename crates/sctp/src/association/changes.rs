@@ -167,7 +167,11 @@ impl Association {
 
     pub(super) fn repeat_reset(&mut self, now: Time) {
         self.reset.on_timeout();
-        if self.reset.is_outstanding() {
+        self.change_unanswered(now, self.reset.is_outstanding());
+    }
+
+    fn change_unanswered(&mut self, now: Time, outstanding: bool) {
+        if outstanding {
             let path = self.data_path();
             self.paths[path].rto.back_off();
             self.path_error(now, path, true);
@@ -259,11 +263,7 @@ impl Association {
 
     pub(super) fn repeat_asconf(&mut self, now: Time) {
         self.asconf.on_timeout();
-        if self.asconf.is_outstanding() {
-            let path = self.data_path();
-            self.paths[path].rto.back_off();
-            self.path_error(now, path, true);
-        }
+        self.change_unanswered(now, self.asconf.is_outstanding());
     }
 
     /// An authenticated packet from an address that is not the peer's yet: its ASCONF may make it one.

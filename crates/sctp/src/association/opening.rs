@@ -249,7 +249,7 @@ impl Association {
         };
         let mut packet = PacketBuilder::begin(out, self.local_port, self.peer_port, tag, limit);
         let mut signed = false;
-        let checksum = if self.state == State::CookieWait {
+        if self.state == State::CookieWait {
             let head = InitHead {
                 tag: self.local_tag,
                 window: self.receiver.window(),
@@ -264,17 +264,15 @@ impl Association {
                 }
                 offer::describe(params, config, local, to, opening.vectors.as_ref());
             });
-            true
         } else {
             self.authenticate(kind::COOKIE_ECHO, &mut packet, &mut signed);
             packet.cookie_echo(&opening.cookie);
             if !opening.report.is_empty() {
                 put_error(&mut packet, &opening.report);
             }
-            // RFC 9653 5.2: not before the peer has taken our COOKIE ECHO.
-            true
-        };
-        let len = packet.finish(self.signing_key(signed), checksum);
+        }
+        // No zero checksum before the peer has taken our COOKIE ECHO (RFC 9653 5.2).
+        let len = packet.finish(self.signing_key(signed), true);
         self.set_opening_timer(now, timer);
         (id, len)
     }

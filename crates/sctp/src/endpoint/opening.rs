@@ -80,18 +80,18 @@ impl Endpoint {
             Chunk::Abort {
                 tcb_missing: true, ..
             } if reflected && association.state() == State::ShutdownAckSent => {
-                association.shut_down_by_peer();
+                association.on_shutdown_complete();
             }
             Chunk::Abort {
                 tcb_missing: true,
                 causes,
             } if reflected && !association.requires_auth(kind::ABORT) => {
-                association.abort_by_peer(causes)
+                association.on_abort(causes)
             }
             Chunk::ShutdownComplete { tcb_missing: true }
                 if reflected && packet.has_one_chunk() =>
             {
-                association.shut_down_by_peer()
+                association.on_shutdown_complete()
             }
             // It has a TCB of before that we have not (8.5.1 E).
             Chunk::ShutdownAck if association.is_opening() => {
