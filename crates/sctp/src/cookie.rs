@@ -327,7 +327,8 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 
     fn take(rest: &mut &'a [u8]) -> Option<Self> {
-        let (bytes, behind) = rest.split_at_checked(u16::take(rest)?.into())?;
+        let length = u16::take(rest)?;
+        let (bytes, behind) = rest.split_at_checked(length.into())?;
         *rest = behind;
         Some(bytes)
     }
