@@ -7,6 +7,9 @@ mod structs;
 use core::mem::MaybeUninit;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use headwater_host::sys;
+use headwater_ipnet::Address;
+
 use super::AssocT;
 pub use structs::*;
 
@@ -46,6 +49,19 @@ pub unsafe trait Layout: Copy {
         // SAFETY: the value's own bytes, none of which is padding.
         unsafe { core::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<Self>()) }
     }
+}
+
+/// The struct in front. EINVAL: there is less.
+pub fn read<T: Layout>(value: &[u8]) -> sys::Result<T> {
+    T::read(value).ok_or(libc::EINVAL)
+}
+
+/// The struct, and nothing else. EINVAL.
+pub fn exactly<T: Layout>(value: &[u8]) -> sys::Result<T> {
+    if value.len() != size_of::<T>() {
+        return Err(libc::EINVAL);
+    }
+    read(value)
 }
 
 // SAFETY: an integer.
@@ -134,7 +150,6 @@ constants! { i32;
     SCTP_STREAM_SCHEDULER = 123,
     SCTP_STREAM_SCHEDULER_VALUE = 124,
     SCTP_INTERLEAVING_SUPPORTED = 125,
-    SCTP_SENDMSG_CONNECT = 126,
     SCTP_EVENT = 127,
     SCTP_ASCONF_SUPPORTED = 128,
     SCTP_AUTH_SUPPORTED = 129,
@@ -189,7 +204,6 @@ constants! { u32;
     SCTP_STREAM_RESET_OUTGOING = 2,
     SCTP_SS_FCFS = 0,
     SCTP_SS_PRIO = 1,
-    SCTP_SS_RR = 2,
     SCTP_AUTH_HMAC_ID_SHA1 = 1,
     SCTP_AUTH_HMAC_ID_SHA256 = 3,
     SCTP_BINDX_ADD_ADDR = 1,
@@ -219,7 +233,6 @@ constants! { i32;
     SCTP_PF = 1,
     SCTP_ACTIVE = 2,
     SCTP_UNCONFIRMED = 3,
-    SCTP_UNKNOWN = 0xffff,
     SCTP_EMPTY = 0,
     SCTP_CLOSED = 1,
     SCTP_COOKIE_WAIT = 2,
@@ -264,10 +277,6 @@ constants! { u16;
     SCTP_STREAM_RESET_OUTGOING_SSN = 2,
     SCTP_STREAM_RESET_DENIED = 4,
     SCTP_STREAM_RESET_FAILED = 8,
-    SCTP_ASSOC_RESET_DENIED = 4,
-    SCTP_ASSOC_RESET_FAILED = 8,
-    SCTP_STREAM_CHANGE_DENIED = 4,
-    SCTP_STREAM_CHANGE_FAILED = 8,
 }
 
 // spc_state and spc_error.
@@ -280,7 +289,6 @@ constants! { i32;
     SCTP_ADDR_CONFIRMED = 5,
     SCTP_ADDR_POTENTIALLY_FAILED = 6,
     SCTP_FAILED_THRESHOLD = 0,
-    SCTP_RECEIVED_SACK = 1,
     SCTP_HEARTBEAT_SUCCESS = 2,
 }
 
@@ -320,18 +328,7 @@ pub fn seen(ip: IpAddr, v6: bool, mapped: bool) -> IpAddr {
 
 /// struct sockaddr_in or sockaddr_in6, exactly.
 pub fn sockaddr(ip: IpAddr, port: u16) -> Vec<u8> {
-    let (family, len) = match ip {
-        IpAddr::V4(_) => (libc::AF_INET, size_of::<libc::sockaddr_in>()),
-        IpAddr::V6(_) => (libc::AF_INET6, size_of::<libc::sockaddr_in6>()),
-    };
-    let mut bytes = vec![0; len];
-    bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
-    bytes[2..4].copy_from_slice(&port.to_be_bytes());
-    match ip {
-        IpAddr::V4(ip) => bytes[4..8].copy_from_slice(&ip.octets()),
-        IpAddr::V6(ip) => bytes[8..24].copy_from_slice(&ip.octets()),
-    }
-    bytes
+    Address::of_ip(ip, port).to_vec()
 }
 
 /// The same in a struct sockaddr_storage.

@@ -17,7 +17,7 @@ use super::abi::{
     SCTP_DSTADDRV6, SCTP_EOF, SCTP_INIT, SCTP_NOTIFICATION, SCTP_NXTINFO, SCTP_PR_SCTP_MASK,
     SCTP_PR_SCTP_NONE, SCTP_PR_SCTP_PRIO, SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PRINFO,
     SCTP_RCVINFO, SCTP_SACK_IMMEDIATELY, SCTP_SENDALL, SCTP_SNDINFO, SCTP_SNDRCV, SCTP_UNORDERED,
-    sctp_authinfo, sctp_initmsg, sctp_nxtinfo, sctp_prinfo, sctp_rcvinfo, sctp_sndinfo,
+    exactly, sctp_authinfo, sctp_initmsg, sctp_nxtinfo, sctp_prinfo, sctp_rcvinfo, sctp_sndinfo,
     sctp_sndrcvinfo,
 };
 
@@ -242,13 +242,6 @@ pub fn read(control: &[u8], defaults: &SendInfo) -> sys::Result<Asked> {
     }
     asked.info = said.over(defaults);
     Ok(asked)
-}
-
-fn exactly<T: Layout>(data: &[u8]) -> sys::Result<T> {
-    if data.len() != size_of::<T>() {
-        return Err(libc::EINVAL);
-    }
-    T::read(data).ok_or(libc::EINVAL)
 }
 
 /// A message that was received, as its control data describe it.

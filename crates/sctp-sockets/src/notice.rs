@@ -76,126 +76,92 @@ pub struct About {
 /// The notifications of an event, each with its sn_type: several remote errors give several, and a message that failed one of the
 /// old kind and one of the new.
 pub fn encode(event: &Event, assoc: AssocT, about: &About) -> Vec<(u16, Vec<u8>)> {
-    let one = |kind: u16, bytes: Vec<u8>| vec![(kind, bytes)];
-    match event {
-        Event::Up { .. } => one(SCTP_ASSOC_CHANGE, there(SCTP_COMM_UP, assoc, about)),
-        Event::Restarted => one(SCTP_ASSOC_CHANGE, there(SCTP_RESTART, assoc, about)),
-        Event::Down(why) => one(SCTP_ASSOC_CHANGE, down(why, assoc, about.up)),
-        Event::PeerShutdown => one(SCTP_SHUTDOWN_EVENT, shutdown(assoc)),
-        Event::Dry => one(SCTP_SENDER_DRY_EVENT, sender_dry(assoc)),
-        Event::SendFailed(failed) => vec![
-            (SCTP_SEND_FAILED, send_failed(failed, assoc)),
-            (SCTP_SEND_FAILED_EVENT, send_failed_event(failed, assoc)),
-        ],
-        Event::Path { addr, change } => path(*addr, *change, assoc, about)
-            .map(|bytes| (SCTP_PEER_ADDR_CHANGE, bytes))
-            .into_iter()
-            .collect(),
-        Event::RemoteError(causes) => causes
-            .iter()
-            .map(|cause| (SCTP_REMOTE_ERROR, remote_error(cause, assoc)))
-            .collect(),
+    let told = match event {
+        Event::Up { .. } => vec![there(SCTP_COMM_UP, assoc, about)],
+        Event::Restarted => vec![there(SCTP_RESTART, assoc, about)],
+        Event::Down(why) => vec![down(why, assoc, about.up)],
+        Event::PeerShutdown => vec![shutdown(assoc)],
+        Event::Dry => vec![sender_dry(assoc)],
+        Event::SendFailed(failed) => {
+            vec![send_failed(failed, assoc), send_failed_event(failed, assoc)]
+        }
+        Event::Path { addr, change } => path(*addr, *change, assoc, about).into_iter().collect(),
+        Event::RemoteError(causes) => {
+            let each = causes.iter().map(|cause| remote_error(cause, assoc));
+            each.collect()
+        }
         Event::StreamsReset {
             incoming,
             streams,
             outcome,
-        } => one(
-            SCTP_STREAM_RESET_EVENT,
-            streams_reset(*incoming, streams, *outcome, assoc),
-        ),
+        } => vec![streams_reset(*incoming, streams, *outcome, assoc)],
         Event::StreamsAdded {
             incoming,
             outgoing,
             outcome,
-        } => one(
-            SCTP_STREAM_CHANGE_EVENT,
-            streams_added(*incoming, *outgoing, *outcome, assoc),
-        ),
-        Event::Reset { outcome } => one(SCTP_ASSOC_RESET_EVENT, reset(*outcome, assoc)),
-        Event::Adaptation(indication) => {
-            one(SCTP_ADAPTATION_INDICATION, adaptation(*indication, assoc))
-        }
-        Event::NoAuthentication => one(
-            SCTP_AUTHENTICATION_EVENT,
-            authentication(SCTP_AUTH_NO_AUTH, 0, assoc),
-        ),
-        Event::NewKey(key) => one(
-            SCTP_AUTHENTICATION_EVENT,
-            authentication(SCTP_AUTH_NEW_KEY, *key, assoc),
-        ),
-        Event::KeyFree(key) => one(
-            SCTP_AUTHENTICATION_EVENT,
-            authentication(SCTP_AUTH_FREE_KEY, *key, assoc),
-        ),
+        } => vec![streams_added(*incoming, *outgoing, *outcome, assoc)],
+        Event::Reset { outcome } => vec![reset(*outcome, assoc)],
+        Event::Adaptation(indication) => vec![adaptation(*indication, assoc)],
+        Event::NoAuthentication => vec![authentication(SCTP_AUTH_NO_AUTH, 0, assoc)],
+        Event::NewKey(key) => vec![authentication(SCTP_AUTH_NEW_KEY, *key, assoc)],
+        Event::KeyFree(key) => vec![authentication(SCTP_AUTH_FREE_KEY, *key, assoc)],
         Event::Readable | Event::Writable | Event::AddressDone { .. } => Vec::new(),
-    }
+    };
+    // All of them begin with their sn_type.
+    let typed = |bytes: Vec<u8>| (u16::from_ne_bytes([bytes[0], bytes[1]]), bytes);
+    told.into_iter().map(typed).collect()
 }
 
 /// SCTP_PARTIAL_DELIVERY_EVENT: the rest of a message whose beginning was received does not come.
 pub fn partial_delivery_aborted(assoc: AssocT, stream: u16, number: u16) -> Vec<u8> {
-    notice(
-        sctp_pdapi_event {
-            pdapi_type: SCTP_PARTIAL_DELIVERY_EVENT,
-            pdapi_indication: SCTP_PARTIAL_DELIVERY_ABORTED,
-            pdapi_assoc_id: assoc,
-            pdapi_stream: stream.into(),
-            pdapi_seq: number.into(),
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_pdapi_event {
+        pdapi_type: SCTP_PARTIAL_DELIVERY_EVENT,
+        pdapi_indication: SCTP_PARTIAL_DELIVERY_ABORTED,
+        pdapi_assoc_id: assoc,
+        pdapi_stream: stream.into(),
+        pdapi_seq: number.into(),
+        ..Default::default()
+    })
 }
 
 /// SCTP_SHUTDOWN_EVENT.
 pub fn shutdown(assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_shutdown_event {
-            sse_type: SCTP_SHUTDOWN_EVENT,
-            sse_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_shutdown_event {
+        sse_type: SCTP_SHUTDOWN_EVENT,
+        sse_assoc_id: assoc,
+        ..Default::default()
+    })
 }
 
 /// SCTP_SENDER_DRY_EVENT.
 pub fn sender_dry(assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_sender_dry_event {
-            sender_dry_type: SCTP_SENDER_DRY_EVENT,
-            sender_dry_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_sender_dry_event {
+        sender_dry_type: SCTP_SENDER_DRY_EVENT,
+        sender_dry_assoc_id: assoc,
+        ..Default::default()
+    })
 }
 
 /// SCTP_AUTHENTICATION_EVENT: SCTP_AUTH_NEW_KEY, FREE_KEY, NO_AUTH.
 pub fn authentication(indication: u32, key: u16, assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_authkey_event {
-            auth_type: SCTP_AUTHENTICATION_EVENT,
-            auth_keynumber: key,
-            auth_indication: indication,
-            auth_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_authkey_event {
+        auth_type: SCTP_AUTHENTICATION_EVENT,
+        auth_keynumber: key,
+        auth_indication: indication,
+        auth_assoc_id: assoc,
+        ..Default::default()
+    })
 }
 
 fn there(state: u16, assoc: AssocT, about: &About) -> Vec<u8> {
-    notice(
-        sctp_assoc_change {
-            sac_type: SCTP_ASSOC_CHANGE,
-            sac_state: state,
-            sac_outbound_streams: about.out,
-            sac_inbound_streams: about.inbound,
-            sac_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_assoc_change {
+        sac_type: SCTP_ASSOC_CHANGE,
+        sac_state: state,
+        sac_outbound_streams: about.out,
+        sac_inbound_streams: about.inbound,
+        sac_assoc_id: assoc,
+        ..Default::default()
+    })
 }
 
 fn down(why: &Down, assoc: AssocT, up: bool) -> Vec<u8> {
@@ -212,7 +178,7 @@ fn down(why: &Down, assoc: AssocT, up: bool) -> Vec<u8> {
         Down::Aborted { .. } | Down::Unreachable if up => SCTP_COMM_LOST,
         Down::Aborted { .. } | Down::Unreachable => SCTP_CANT_STR_ASSOC,
     };
-    notice(
+    notice_with(
         sctp_assoc_change {
             sac_type: SCTP_ASSOC_CHANGE,
             sac_state: state,
@@ -259,13 +225,13 @@ fn path(addr: IpAddr, change: PathChange, assoc: AssocT, about: &About) -> Optio
         spc_assoc_id: assoc,
         ..Default::default()
     };
-    Some(notice(raw, &[]))
+    Some(notice(raw))
 }
 
 fn remote_error(cause: &CauseOwned, assoc: AssocT) -> Vec<u8> {
     let mut value = cause.value().to_vec();
     value.resize(value.len().next_multiple_of(4), 0);
-    notice(
+    notice_with(
         sctp_remote_error {
             sre_type: SCTP_REMOTE_ERROR,
             sre_error: cause.code.to_be(),
@@ -277,7 +243,7 @@ fn remote_error(cause: &CauseOwned, assoc: AssocT) -> Vec<u8> {
 }
 
 fn send_failed(failed: &Failed, assoc: AssocT) -> Vec<u8> {
-    notice(
+    notice_with(
         sctp_send_failed {
             ssf_type: SCTP_SEND_FAILED,
             ssf_flags: failed.sent.into(),
@@ -290,7 +256,7 @@ fn send_failed(failed: &Failed, assoc: AssocT) -> Vec<u8> {
 }
 
 fn send_failed_event(failed: &Failed, assoc: AssocT) -> Vec<u8> {
-    notice(
+    notice_with(
         sctp_send_failed_event {
             ssf_type: SCTP_SEND_FAILED_EVENT,
             ssf_flags: failed.sent.into(),
@@ -324,7 +290,7 @@ fn streams_reset(incoming: bool, streams: &[u16], outcome: Outcome, assoc: Assoc
         SCTP_STREAM_RESET_OUTGOING_SSN
     };
     let list: Vec<u8> = streams.iter().flat_map(|id| id.to_ne_bytes()).collect();
-    notice(
+    notice_with(
         sctp_stream_reset_event {
             strreset_type: SCTP_STREAM_RESET_EVENT,
             strreset_flags: direction | flags(outcome),
@@ -336,30 +302,24 @@ fn streams_reset(incoming: bool, streams: &[u16], outcome: Outcome, assoc: Assoc
 }
 
 fn streams_added(incoming: u16, outgoing: u16, outcome: Outcome, assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_stream_change_event {
-            strchange_type: SCTP_STREAM_CHANGE_EVENT,
-            strchange_flags: flags(outcome),
-            strchange_assoc_id: assoc,
-            strchange_instrms: incoming,
-            strchange_outstrms: outgoing,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_stream_change_event {
+        strchange_type: SCTP_STREAM_CHANGE_EVENT,
+        strchange_flags: flags(outcome),
+        strchange_assoc_id: assoc,
+        strchange_instrms: incoming,
+        strchange_outstrms: outgoing,
+        ..Default::default()
+    })
 }
 
 /// The TSNs with which it goes on are not told: both are 0.
 fn reset(outcome: Outcome, assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_assoc_reset_event {
-            assocreset_type: SCTP_ASSOC_RESET_EVENT,
-            assocreset_flags: flags(outcome),
-            assocreset_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_assoc_reset_event {
+        assocreset_type: SCTP_ASSOC_RESET_EVENT,
+        assocreset_flags: flags(outcome),
+        assocreset_assoc_id: assoc,
+        ..Default::default()
+    })
 }
 
 /// SCTP_STREAM_RESET_DENIED and FAILED, which ASSOC_RESET and STREAM_CHANGE share.
@@ -372,19 +332,20 @@ fn flags(outcome: Outcome) -> u16 {
 }
 
 fn adaptation(indication: u32, assoc: AssocT) -> Vec<u8> {
-    notice(
-        sctp_adaptation_event {
-            sai_type: SCTP_ADAPTATION_INDICATION,
-            sai_adaptation_ind: indication,
-            sai_assoc_id: assoc,
-            ..Default::default()
-        },
-        &[],
-    )
+    notice(sctp_adaptation_event {
+        sai_type: SCTP_ADAPTATION_INDICATION,
+        sai_adaptation_ind: indication,
+        sai_assoc_id: assoc,
+        ..Default::default()
+    })
+}
+
+fn notice<T: Layout>(fixed: T) -> Vec<u8> {
+    notice_with(fixed, &[])
 }
 
 /// A notification's fixed part and what follows it, with the length of both in the place where all notifications have it.
-fn notice<T: Layout>(fixed: T, more: &[u8]) -> Vec<u8> {
+fn notice_with<T: Layout>(fixed: T, more: &[u8]) -> Vec<u8> {
     let mut bytes = [fixed.bytes(), more].concat();
     let len = bytes.len() as u32;
     bytes[4..8].copy_from_slice(&len.to_ne_bytes());

@@ -38,7 +38,7 @@ const TRIES: u32 = 16;
 
 impl Socket {
     pub fn open(v6: bool, style: Style, nonblocking: bool) -> Socket {
-        Socket::with(v6, style, nonblocking, Options::new(style, v6))
+        Socket::with(v6, style, nonblocking, Options::new(style))
     }
 
     fn with(v6: bool, style: Style, nonblocking: bool, options: Options) -> Socket {
@@ -428,7 +428,12 @@ impl Core {
         let Some(local) = &self.local else {
             return Err(libc::EINVAL);
         };
-        let port = Port::bind_for(&local.hosts, local.port, &self.options.config, &self.sink)?;
+        let port = Port::bind_for(
+            &local.hosts,
+            local.port,
+            &self.options.config,
+            Some(self.sink.clone()),
+        )?;
         let life = self.options.cookie_life;
         let (ipv4, ipv6) = (!(self.v6 && self.options.v6only), self.v6);
         port.configure(|config| {

@@ -118,22 +118,20 @@ impl Answer<'_> {
         Ok(())
     }
 
+    /// As [`value_or_int`] was asked.
+    fn tell_value(&mut self, asked: sctp_assoc_value, is_int: bool, value: u32) -> sys::Result<()> {
+        if is_int {
+            return self.tell(&value);
+        }
+        self.tell(&sctp_assoc_value {
+            assoc_value: value,
+            ..asked
+        })
+    }
+
     fn flag(&mut self, on: bool) -> sys::Result<()> {
         self.tell(&i32::from(on))
     }
-}
-
-/// The struct in front. EINVAL: there is less.
-fn read<T: Layout>(value: &[u8]) -> sys::Result<T> {
-    T::read(value).ok_or(libc::EINVAL)
-}
-
-/// The struct, and nothing else. EINVAL.
-fn exactly<T: Layout>(value: &[u8]) -> sys::Result<T> {
-    if value.len() != size_of::<T>() {
-        return Err(libc::EINVAL);
-    }
-    read(value)
 }
 
 fn flag(value: &[u8]) -> sys::Result<bool> {
@@ -151,6 +149,89 @@ fn value_or_int(value: &[u8]) -> sys::Result<(sctp_assoc_value, bool)> {
         return Ok((of_future, true));
     }
     Ok((exactly(value)?, false))
+}
+
+/// No such option, or none that can be got, or set.
+const NONE: sys::Result<()> = Err(libc::ENOPROTOOPT);
+
+/// Of each option how it is got, and how it is set.
+macro_rules! options {
+    ($core:ident, $name:ident, $to:ident, $value:ident; $($option:pat => $get:expr, $set:expr;)*) => {
+        impl Core {
+            fn get_sctp(&mut $core, $name: i32, $to: &mut Answer<'_>) -> sys::Result<()> {
+                match $name {
+                    $($option => $get,)*
+                    _ => NONE,
+                }
+            }
+
+            fn set_sctp(&mut $core, $name: i32, $value: &[u8]) -> sys::Result<()> {
+                match $name {
+                    $($option => $set,)*
+                    _ => NONE,
+                }
+            }
+        }
+    };
+}
+
+options! { self, name, to, value;
+    SCTP_RTOINFO => self.get_rto(to), self.set_rto(&exactly(value)?);
+    SCTP_ASSOCINFO => self.get_association(to), self.set_association(&exactly(value)?);
+    SCTP_INITMSG => self.get_init(to), self.set_init(&exactly(value)?);
+    SCTP_NODELAY => to.flag(!self.options.config.nagle), self.set_nodelay(flag(value)?);
+    SCTP_AUTOCLOSE => self.get_autoclose(to), self.set_autoclose(value);
+    SCTP_ADAPTATION_LAYER => self.get_adaptation(to), self.set_adaptation(&exactly(value)?);
+    SCTP_MAXSEG => self.get_maxseg(to), self.set_maxseg(value);
+    SCTP_DELAYED_SACK => self.get_delayed_sack(to), self.set_delayed_sack(value);
+    SCTP_MAX_BURST => self.get_max_burst(to), self.set_max_burst(value);
+    SCTP_FRAGMENT_INTERLEAVE => to.tell(&u32::from(self.options.interleave)), self.set_interleave(exactly(value)?);
+    SCTP_PARTIAL_DELIVERY_POINT => to.tell(&self.options.delivery_point), self.set_delivery_point(exactly(value)?);
+    SCTP_PR_SUPPORTED | SCTP_RECONFIG_SUPPORTED | SCTP_ASCONF_SUPPORTED | SCTP_AUTH_SUPPORTED | SCTP_ECN_SUPPORTED
+    | SCTP_INTERLEAVING_SUPPORTED =>
+        self.get_supported(name, to), self.set_supported(name, &exactly(value)?);
+    SCTP_DISABLE_FRAGMENTS =>
+        to.flag(self.options.disable_fragments), self.set_flag(value, |o| &mut o.disable_fragments);
+    SCTP_I_WANT_MAPPED_V4_ADDR => to.flag(self.options.v4mapped), self.set_flag(value, |o| &mut o.v4mapped);
+    SCTP_RECVRCVINFO => to.flag(self.options.recv_rcvinfo), self.set_flag(value, |o| &mut o.recv_rcvinfo);
+    SCTP_RECVNXTINFO => to.flag(self.options.recv_nxtinfo), self.set_flag(value, |o| &mut o.recv_nxtinfo);
+    SCTP_AUTO_ASCONF => to.flag(self.options.auto_asconf), self.set_auto_asconf(flag(value)?);
+    SCTP_REUSE_PORT => to.flag(self.options.reuse_port), self.set_reuse_port(value);
+    SCTP_EXPOSE_POTENTIALLY_FAILED_STATE => self.get_value(to, |s| s.exposure), self.set_exposure(&exactly(value)?);
+    SCTP_DEFAULT_SEND_PARAM => self.get_default_param(to), self.set_default_param(&exactly(value)?);
+    SCTP_DEFAULT_SNDINFO => self.get_default_info(to), self.set_default_info(&exactly(value)?);
+    SCTP_DEFAULT_PRINFO => self.get_default_reliability(to), self.set_default_reliability(&exactly(value)?);
+    SCTP_CONTEXT => self.get_value(to, |s| s.context), self.set_context(&exactly(value)?);
+    SCTP_EVENTS => self.get_events(to), self.set_events(value);
+    SCTP_EVENT => self.get_event(to), self.set_event(&read(value)?);
+    SCTP_PRIMARY_ADDR => self.get_primary(to), self.set_primary(&exactly(value)?);
+    SCTP_SET_PEER_PRIMARY_ADDR => NONE, self.set_peer_primary(&exactly(value)?);
+    SCTP_PEER_ADDR_PARAMS => self.get_path_parameters(to), self.set_path_parameters(value);
+    SCTP_PEER_ADDR_THLDS => self.get_thresholds(to, false), self.set_thresholds(value, false);
+    SCTP_PEER_ADDR_THLDS_V2 => self.get_thresholds(to, true), self.set_thresholds(value, true);
+    SCTP_REMOTE_UDP_ENCAPS_PORT => self.get_encapsulation(to), self.set_encapsulation(&exactly(value)?);
+    SCTP_PLPMTUD_PROBE_INTERVAL => self.get_probe_interval(to), self.set_probe_interval(&exactly(value)?);
+    SCTP_AUTH_CHUNK => NONE, self.set_auth_chunk(&exactly(value)?);
+    SCTP_HMAC_IDENT => self.get_hmacs(to), self.set_hmacs(value);
+    SCTP_AUTH_KEY => NONE, self.set_key(value);
+    SCTP_AUTH_ACTIVE_KEY => self.get_active_key(to), self.change_key(name, &exactly(value)?);
+    SCTP_AUTH_DELETE_KEY | SCTP_AUTH_DEACTIVATE_KEY => NONE, self.change_key(name, &exactly(value)?);
+    SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset), self.set_stream_reset(&exactly(value)?);
+    SCTP_RESET_STREAMS => NONE, self.reset_streams(value);
+    SCTP_RESET_ASSOC => NONE, self.reset_association(exactly(value)?);
+    SCTP_ADD_STREAMS => NONE, self.add_streams(&exactly(value)?);
+    SCTP_STREAM_SCHEDULER => self.get_scheduler(to), self.set_scheduler(&read(value)?);
+    SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to), self.set_stream_value(&read(value)?);
+    HW_SCTP_BYTE_STREAM => self.get_byte_stream(to), self.set_byte_stream(flag(value)?);
+    SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true), NONE;
+    SCTP_LOCAL_AUTH_CHUNKS => self.get_auth_chunks(to, false), NONE;
+    SCTP_STATUS => self.get_status(to), NONE;
+    SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to), NONE;
+    SCTP_GET_ASSOC_NUMBER => self.get_number(to), NONE;
+    SCTP_GET_ASSOC_ID_LIST => self.get_list(to), NONE;
+    SCTP_GET_ASSOC_STATS => self.get_stats(to), NONE;
+    SCTP_PR_ASSOC_STATUS => self.get_abandoned(to, false), NONE;
+    SCTP_PR_STREAM_STATUS => self.get_abandoned(to, true), NONE;
 }
 
 impl Core {
@@ -178,120 +259,6 @@ impl Core {
             SOL_SCTP => self.get_sctp(name, to),
             libc::SOL_SOCKET => self.get_socket(name, to),
             libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.get_ip(level, name, to),
-            _ => Err(libc::ENOPROTOOPT),
-        }
-    }
-
-    fn set_sctp(&mut self, name: i32, value: &[u8]) -> sys::Result<()> {
-        match name {
-            SCTP_RTOINFO => self.set_rto(&exactly(value)?),
-            SCTP_ASSOCINFO => self.set_association(&exactly(value)?),
-            SCTP_INITMSG => self.set_init(&exactly(value)?),
-            SCTP_NODELAY => self.set_nodelay(flag(value)?),
-            SCTP_AUTOCLOSE => self.set_autoclose(value),
-            SCTP_ADAPTATION_LAYER => self.set_adaptation(&exactly(value)?),
-            SCTP_MAXSEG => self.set_maxseg(value),
-            SCTP_DELAYED_SACK => self.set_delayed_sack(value),
-            SCTP_MAX_BURST => self.set_max_burst(value),
-            SCTP_FRAGMENT_INTERLEAVE => self.set_interleave(exactly(value)?),
-            SCTP_PARTIAL_DELIVERY_POINT => self.set_delivery_point(exactly(value)?),
-            SCTP_PR_SUPPORTED
-            | SCTP_RECONFIG_SUPPORTED
-            | SCTP_ASCONF_SUPPORTED
-            | SCTP_AUTH_SUPPORTED
-            | SCTP_ECN_SUPPORTED
-            | SCTP_INTERLEAVING_SUPPORTED => self.set_supported(name, &exactly(value)?),
-            SCTP_DISABLE_FRAGMENTS => self.set_flag(value, |o| &mut o.disable_fragments),
-            SCTP_I_WANT_MAPPED_V4_ADDR => self.set_flag(value, |o| &mut o.v4mapped),
-            SCTP_RECVRCVINFO => self.set_flag(value, |o| &mut o.recv_rcvinfo),
-            SCTP_RECVNXTINFO => self.set_flag(value, |o| &mut o.recv_nxtinfo),
-            SCTP_AUTO_ASCONF => self.set_auto_asconf(flag(value)?),
-            SCTP_REUSE_PORT => self.set_reuse_port(value),
-            SCTP_EXPOSE_POTENTIALLY_FAILED_STATE => self.set_exposure(&exactly(value)?),
-            SCTP_DEFAULT_SEND_PARAM => self.set_default_param(&exactly(value)?),
-            SCTP_DEFAULT_SNDINFO => self.set_default_info(&exactly(value)?),
-            SCTP_DEFAULT_PRINFO => self.set_default_reliability(&exactly(value)?),
-            SCTP_CONTEXT => self.set_context(&exactly(value)?),
-            SCTP_EVENTS => self.set_events(value),
-            SCTP_EVENT => self.set_event(&read(value)?),
-            SCTP_PRIMARY_ADDR => self.set_primary(&exactly(value)?),
-            SCTP_SET_PEER_PRIMARY_ADDR => self.set_peer_primary(&exactly(value)?),
-            SCTP_PEER_ADDR_PARAMS => self.set_path_parameters(value),
-            SCTP_PEER_ADDR_THLDS => self.set_thresholds(value, false),
-            SCTP_PEER_ADDR_THLDS_V2 => self.set_thresholds(value, true),
-            SCTP_REMOTE_UDP_ENCAPS_PORT => self.set_encapsulation(&exactly(value)?),
-            SCTP_PLPMTUD_PROBE_INTERVAL => self.set_probe_interval(&exactly(value)?),
-            SCTP_AUTH_CHUNK => self.set_auth_chunk(&exactly(value)?),
-            SCTP_HMAC_IDENT => self.set_hmacs(value),
-            SCTP_AUTH_KEY => self.set_key(value),
-            SCTP_AUTH_ACTIVE_KEY | SCTP_AUTH_DELETE_KEY | SCTP_AUTH_DEACTIVATE_KEY => {
-                self.change_key(name, &exactly(value)?)
-            }
-            SCTP_ENABLE_STREAM_RESET => self.set_stream_reset(&exactly(value)?),
-            SCTP_RESET_STREAMS => self.reset_streams(value),
-            SCTP_RESET_ASSOC => self.reset_association(exactly(value)?),
-            SCTP_ADD_STREAMS => self.add_streams(&exactly(value)?),
-            SCTP_STREAM_SCHEDULER => self.set_scheduler(&read(value)?),
-            SCTP_STREAM_SCHEDULER_VALUE => self.set_stream_value(&read(value)?),
-            HW_SCTP_BYTE_STREAM => self.set_byte_stream(flag(value)?),
-            _ => Err(libc::ENOPROTOOPT),
-        }
-    }
-
-    fn get_sctp(&mut self, name: i32, to: &mut Answer<'_>) -> sys::Result<()> {
-        match name {
-            SCTP_RTOINFO => self.get_rto(to),
-            SCTP_ASSOCINFO => self.get_association(to),
-            SCTP_INITMSG => self.get_init(to),
-            SCTP_NODELAY => to.flag(!self.options.config.nagle),
-            SCTP_AUTOCLOSE => self.get_autoclose(to),
-            SCTP_ADAPTATION_LAYER => self.get_adaptation(to),
-            SCTP_MAXSEG => self.get_maxseg(to),
-            SCTP_DELAYED_SACK => self.get_delayed_sack(to),
-            SCTP_MAX_BURST => self.get_max_burst(to),
-            SCTP_FRAGMENT_INTERLEAVE => to.tell(&u32::from(self.options.interleave)),
-            SCTP_PARTIAL_DELIVERY_POINT => to.tell(&self.options.delivery_point),
-            SCTP_PR_SUPPORTED
-            | SCTP_RECONFIG_SUPPORTED
-            | SCTP_ASCONF_SUPPORTED
-            | SCTP_AUTH_SUPPORTED
-            | SCTP_ECN_SUPPORTED
-            | SCTP_INTERLEAVING_SUPPORTED => self.get_supported(name, to),
-            SCTP_DISABLE_FRAGMENTS => to.flag(self.options.disable_fragments),
-            SCTP_I_WANT_MAPPED_V4_ADDR => to.flag(self.options.v4mapped),
-            SCTP_RECVRCVINFO => to.flag(self.options.recv_rcvinfo),
-            SCTP_RECVNXTINFO => to.flag(self.options.recv_nxtinfo),
-            SCTP_AUTO_ASCONF => to.flag(self.options.auto_asconf),
-            SCTP_REUSE_PORT => to.flag(self.options.reuse_port),
-            SCTP_EXPOSE_POTENTIALLY_FAILED_STATE => self.get_value(to, |s| s.exposure),
-            SCTP_DEFAULT_SEND_PARAM => self.get_default_param(to),
-            SCTP_DEFAULT_SNDINFO => self.get_default_info(to),
-            SCTP_DEFAULT_PRINFO => self.get_default_reliability(to),
-            SCTP_CONTEXT => self.get_value(to, |s| s.context),
-            SCTP_EVENTS => self.get_events(to),
-            SCTP_EVENT => self.get_event(to),
-            SCTP_PRIMARY_ADDR => self.get_primary(to),
-            SCTP_PEER_ADDR_PARAMS => self.get_path_parameters(to),
-            SCTP_PEER_ADDR_THLDS => self.get_thresholds(to, false),
-            SCTP_PEER_ADDR_THLDS_V2 => self.get_thresholds(to, true),
-            SCTP_REMOTE_UDP_ENCAPS_PORT => self.get_encapsulation(to),
-            SCTP_PLPMTUD_PROBE_INTERVAL => self.get_probe_interval(to),
-            SCTP_HMAC_IDENT => self.get_hmacs(to),
-            SCTP_AUTH_ACTIVE_KEY => self.get_active_key(to),
-            SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true),
-            SCTP_LOCAL_AUTH_CHUNKS => self.get_auth_chunks(to, false),
-            SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset),
-            SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
-            SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to),
-            HW_SCTP_BYTE_STREAM if self.is_one() => to.flag(self.options.byte_stream),
-            HW_SCTP_BYTE_STREAM => Err(libc::EOPNOTSUPP),
-            SCTP_STATUS => self.get_status(to),
-            SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to),
-            SCTP_GET_ASSOC_NUMBER => self.get_number(to),
-            SCTP_GET_ASSOC_ID_LIST => self.get_list(to),
-            SCTP_GET_ASSOC_STATS => self.get_stats(to),
-            SCTP_PR_ASSOC_STATUS => self.get_abandoned(to, false),
-            SCTP_PR_STREAM_STATUS => self.get_abandoned(to, true),
             _ => Err(libc::ENOPROTOOPT),
         }
     }

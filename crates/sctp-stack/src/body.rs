@@ -24,49 +24,68 @@ pub enum Body {
     ByPackets(Box<ByPackets>),
 }
 
-/// Says the same of both.
-macro_rules! either {
-    ($body:expr, $inner:ident => $does:expr) => {
-        match $body {
-            Body::ByMemory($inner) => $does,
-            Body::ByPackets($inner) => $does,
+/// Verbs that both have, under the same names.
+macro_rules! verbs {
+    (&mut $this:ident: $($verbs:tt)*) => { verbs! { ($this) (&mut $this) $($verbs)* } };
+    (&$this:ident: $($verbs:tt)*) => { verbs! { ($this) (&$this) $($verbs)* } };
+    (($this:ident) ($($receiver:tt)*)) => {};
+    (($this:ident) ($($receiver:tt)*) $(#[$about:meta])*
+     fn $verb:ident($($name:ident: $type:ty),*) $(-> $told:ty)?; $($more:tt)*) => {
+        $(#[$about])*
+        pub fn $verb($($receiver)*, $($name: $type),*) $(-> $told)? {
+            match $this {
+                Body::ByMemory(by_memory) => by_memory.$verb($($name),*),
+                Body::ByPackets(by_packets) => by_packets.$verb($($name),*),
+            }
         }
+
+        verbs! { ($this) ($($receiver)*) $($more)* }
     };
 }
 
 impl Body {
-    /// The next event, in their order, but never of mere readiness. After `Event::Down` there is none.
-    pub fn event(&mut self) -> Option<Event> {
-        either!(self, b => b.event())
+    verbs! { &mut self:
+        /// The next event, in their order, but never of mere readiness. After `Event::Down` there is none.
+        fn event() -> Option<Event>;
+        /// Can a message, or a part of one, be received?
+        #[inline]
+        fn readable() -> bool;
+        /// From the message in front, or from the rest of it. `None`: the end. EAGAIN: nothing; ECONNRESET, ETIMEDOUT ...
+        #[inline]
+        fn receive(into: &[iovec]) -> sys::Result<Option<Received>>;
+        /// What [`receive`](Body::receive) would give, and as much of it as is there; nothing is taken.
+        fn peek() -> Option<Received>;
+        /// Whole or not at all. EAGAIN: no room; EMSGSIZE: larger than the send buffer; EINVAL: no such stream; EPIPE, ECONNRESET,
+        /// ETIMEDOUT: it is over.
+        #[inline]
+        fn send(message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()>;
+        /// Is it worth trying to send?
+        fn has_room() -> bool;
+        /// Errors: errno.
+        fn obey(order: &Order) -> Result<(), i32>;
+        /// Parameters were changed.
+        fn tune(config: &AssocConfig);
+        fn want_dry(on: bool);
+        /// The association ends when both sides have everything.
+        fn shutdown();
+        /// It ends at once; the peer is told the reason.
+        fn abort(reason: &[u8]);
+        fn flush();
     }
 
-    /// Can a message, or a part of one, be received?
-    #[inline]
-    pub fn readable(&mut self) -> bool {
-        either!(self, b => b.readable())
-    }
-
-    /// From the message in front, or from the rest of it. `None`: the end. EAGAIN: nothing; ECONNRESET, ETIMEDOUT ...
-    #[inline]
-    pub fn receive(&mut self, into: &[iovec]) -> sys::Result<Option<Received>> {
-        either!(self, b => b.receive(into))
-    }
-
-    /// What [`receive`](Body::receive) would give, and as much of it as is there; nothing is taken.
-    pub fn peek(&mut self) -> Option<Received> {
-        either!(self, b => b.peek())
-    }
-
-    /// The last TSN before which nothing is missing.
-    pub fn cumtsn(&self) -> u32 {
-        either!(self, b => b.cumtsn())
-    }
-
-    /// Whole or not at all. EAGAIN: no room; EMSGSIZE: larger than the send buffer; EINVAL: no such stream; EPIPE, ECONNRESET,
-    /// ETIMEDOUT: it is over.
-    #[inline]
-    pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
-        either!(self, b => b.send(message, data, more))
+    verbs! { &self:
+        /// The last TSN before which nothing is missing.
+        fn cumtsn() -> u32;
+        fn local() -> (Vec<IpAddr>, u16);
+        /// The primary address first.
+        fn peer() -> (Vec<IpAddr>, u16);
+        /// Outgoing, incoming.
+        fn streams() -> (u16, u16);
+        fn status() -> Status;
+        /// Bytes that can be received.
+        fn unread() -> usize;
+        /// Bytes that the peer has not acknowledged, or not read.
+        fn unsent() -> usize;
     }
 
     /// As [`send`](Body::send), but in shared memory a message has room as long as the send buffer has: who reads the ring may be
@@ -81,67 +100,6 @@ impl Body {
             Body::ByMemory(by_memory) => by_memory.send_anyway(message, data, more),
             Body::ByPackets(by_packets) => by_packets.send(message, data, more),
         }
-    }
-
-    /// Is it worth trying to send?
-    pub fn has_room(&mut self) -> bool {
-        either!(self, b => b.has_room())
-    }
-
-    pub fn local(&self) -> (Vec<IpAddr>, u16) {
-        either!(self, b => b.local())
-    }
-
-    /// The primary address first.
-    pub fn peer(&self) -> (Vec<IpAddr>, u16) {
-        either!(self, b => b.peer())
-    }
-
-    /// Outgoing, incoming.
-    pub fn streams(&self) -> (u16, u16) {
-        either!(self, b => b.streams())
-    }
-
-    pub fn status(&self) -> Status {
-        either!(self, b => b.status())
-    }
-
-    /// Bytes that can be received.
-    pub fn unread(&self) -> usize {
-        either!(self, b => b.unread())
-    }
-
-    /// Bytes that the peer has not acknowledged, or not read.
-    pub fn unsent(&self) -> usize {
-        either!(self, b => b.unsent())
-    }
-
-    /// Errors: errno.
-    pub fn obey(&mut self, order: &Order) -> Result<(), i32> {
-        either!(self, b => b.obey(order))
-    }
-
-    /// Parameters were changed.
-    pub fn tune(&mut self, config: &AssocConfig) {
-        either!(self, b => b.tune(config));
-    }
-
-    pub fn want_dry(&mut self, on: bool) {
-        either!(self, b => b.want_dry(on));
-    }
-
-    /// The association ends when both sides have everything.
-    pub fn shutdown(&mut self) {
-        either!(self, b => b.shutdown());
-    }
-
-    /// It ends at once; the peer is told the reason.
-    pub fn abort(&mut self, reason: &[u8]) {
-        either!(self, b => b.abort(reason));
-    }
-
-    pub fn flush(&mut self) {
-        either!(self, b => b.flush());
     }
 
     /// Looks at the engine's association; `None`: there is none.

@@ -13,16 +13,7 @@ use super::link::raw::{Raw, Unusable};
 /// Our UDP port, and that of peers for whom no other is said: HEADWATER_SCTP_UDP_PORT.
 pub fn udp_port() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
-    *PORT.get_or_init(|| {
-        let Some(text) = env::var("HEADWATER_SCTP_UDP_PORT").filter(|v| !v.is_empty()) else {
-            return UDP_PORT;
-        };
-        parse_port(&text).unwrap_or_else(|why| {
-            let told = format_args!("HEADWATER_SCTP_UDP_PORT={text}: {why}; ignored");
-            log::write(Level::Warn, told);
-            UDP_PORT
-        })
-    })
+    *PORT.get_or_init(|| said("HEADWATER_SCTP_UDP_PORT", parse_port, UDP_PORT))
 }
 
 /// A value of HEADWATER_SCTP_UDP_PORT, or what is wanted.
@@ -34,16 +25,7 @@ pub fn parse_port(text: &str) -> Result<u16, String> {
 /// The largest packet, SCTP header included, that any association may send: HEADWATER_SCTP_MTU.
 pub fn largest_packet() -> usize {
     static LARGEST: OnceLock<usize> = OnceLock::new();
-    *LARGEST.get_or_init(|| {
-        let Some(text) = env::var("HEADWATER_SCTP_MTU").filter(|v| !v.is_empty()) else {
-            return usize::MAX;
-        };
-        parse_packet(&text).unwrap_or_else(|why| {
-            let told = format_args!("HEADWATER_SCTP_MTU={text}: {why}; ignored");
-            log::write(Level::Warn, told);
-            usize::MAX
-        })
-    })
+    *LARGEST.get_or_init(|| said("HEADWATER_SCTP_MTU", parse_packet, usize::MAX))
 }
 
 /// A value of HEADWATER_SCTP_MTU, or what is wanted.
@@ -55,16 +37,7 @@ pub fn parse_packet(text: &str) -> Result<usize, String> {
 /// Do one-to-one sockets begin as byte streams? HEADWATER_SCTP_BYTE_STREAM.
 pub fn byte_streams() -> bool {
     static STREAMS: OnceLock<bool> = OnceLock::new();
-    *STREAMS.get_or_init(|| {
-        let Some(text) = env::var("HEADWATER_SCTP_BYTE_STREAM").filter(|v| !v.is_empty()) else {
-            return false;
-        };
-        parse_switch(&text).unwrap_or_else(|why| {
-            let told = format_args!("HEADWATER_SCTP_BYTE_STREAM={text}: {why}; ignored");
-            log::write(Level::Warn, told);
-            false
-        })
-    })
+    *STREAMS.get_or_init(|| said("HEADWATER_SCTP_BYTE_STREAM", parse_switch, false))
 }
 
 /// A value of HEADWATER_SCTP_BYTE_STREAM, or what is wanted.
@@ -74,6 +47,17 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
         "1" => Ok(true),
         _ => Err("want 0 or 1".to_string()),
     }
+}
+
+/// The value of a variable, or `otherwise`, where it says nothing or nothing legal, of which the log tells.
+fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>, otherwise: T) -> T {
+    let Some(text) = env::var(name).filter(|v| !v.is_empty()) else {
+        return otherwise;
+    };
+    parse(&text).unwrap_or_else(|why| {
+        log::write(Level::Warn, format_args!("{name}={text}: {why}; ignored"));
+        otherwise
+    })
 }
 
 /// What any path carries: 576 bytes of IPv4, with UDP.

@@ -2,8 +2,12 @@
 //! know nothing of associations.
 
 use core::net::IpAddr;
+use std::collections::HashMap;
 
-use headwater_host::sys;
+use headwater_host::{hidden, sys};
+use headwater_ipnet::route;
+
+use super::guarded::Guarded;
 
 pub mod raw;
 pub mod udp;
@@ -109,4 +113,52 @@ pub trait Link: Send + Sync {
 
     /// In the child of a fork, which has no use for the descriptors: closes its copies. The link is not used any more.
     fn forked(&self);
+}
+
+/// The largest SCTP packets of the routes that were asked for.
+struct Routes(Guarded<HashMap<IpAddr, usize>>);
+
+/// Routes that are known at most.
+const MOST_ROUTES: usize = 4096;
+
+impl Routes {
+    fn new() -> Routes {
+        Routes(Guarded::new(HashMap::new()))
+    }
+
+    /// As [`Link::largest`], of a link whose packets have so many bytes of headers below them and `most` in all.
+    fn largest(&self, to: IpAddr, headers: usize, most: usize) -> usize {
+        if let Some(&known) = self.0.enter().get(&to) {
+            return known;
+        }
+        let found = route::mtu(to).unwrap_or(1500).min(most);
+        let largest = found.saturating_sub(headers) & !3;
+        let mut routes = self.0.enter();
+        if routes.len() >= MOST_ROUTES {
+            routes.clear();
+        }
+        routes.insert(to, largest);
+        largest
+    }
+
+    fn forget(&self, to: IpAddr) {
+        self.0.enter().remove(&to);
+    }
+}
+
+/// A hidden epoll set, readable when one of these is.
+fn watch_all(fds: impl IntoIterator<Item = i32>) -> sys::Result<i32> {
+    let epoll = sys::epoll_create().and_then(hidden::hide_needed)?;
+    for fd in fds {
+        watch(epoll, fd).inspect_err(|_| hidden::close(epoll))?;
+    }
+    Ok(epoll)
+}
+
+fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
+    let event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: fd as u64,
+    };
+    sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
 }

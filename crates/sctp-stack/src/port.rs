@@ -42,20 +42,11 @@ impl Port {
     /// Binds a port of the local addresses (none: whichever packets come to); 0: any free port. `config` is what associations of
     /// peers get. EADDRINUSE: a process of this host has the port; EADDRNOTAVAIL; EMFILE, ENFILE ...
     pub fn bind(addresses: &[IpAddr], port: u16, config: &AssocConfig) -> sys::Result<Port> {
-        Port::bind_with(addresses, port, config, None)
+        Port::bind_for(addresses, port, config, None)
     }
 
     /// As [`Port::bind`], for a socket: associations that the port begins or accepts tell its sink.
     pub fn bind_for(
-        addresses: &[IpAddr],
-        port: u16,
-        config: &AssocConfig,
-        sink: &Arc<Sink>,
-    ) -> sys::Result<Port> {
-        Port::bind_with(addresses, port, config, Some(sink.clone()))
-    }
-
-    fn bind_with(
         addresses: &[IpAddr],
         port: u16,
         config: &AssocConfig,

@@ -40,14 +40,14 @@ impl End {
         let via = udp_port();
         assert_ne!(via, 0);
         let sink = Sink::new();
-        let port = Port::bind_for(&here(), 0, &AssocConfig::default(), &sink).unwrap();
+        let port = Port::bind_for(&here(), 0, &AssocConfig::default(), Some(sink.clone())).unwrap();
         End { sink, port }
     }
 
     /// At all addresses.
     fn any() -> End {
         let sink = Sink::new();
-        let port = Port::bind_for(&[], 0, &AssocConfig::default(), &sink).unwrap();
+        let port = Port::bind_for(&[], 0, &AssocConfig::default(), Some(sink.clone())).unwrap();
         End { sink, port }
     }
 
@@ -268,11 +268,12 @@ fn a_port_can_be_had_again_while_associations_keep_it() {
     let (client, server) = (End::new(), End::listening());
     let (ours, theirs) = pair(&client, &server);
     let number = server.port.port();
-    let bind = || Port::bind_for(&here(), number, &AssocConfig::default(), &Sink::new());
+    let bind = || Port::bind_for(&here(), number, &AssocConfig::default(), Some(Sink::new()));
     assert_eq!(bind().err(), Some(libc::EADDRINUSE), "it has a user");
     drop(server);
     let sink = Sink::new();
-    let mut port = Port::bind_for(&here(), number, &AssocConfig::default(), &sink).unwrap();
+    let mut port =
+        Port::bind_for(&here(), number, &AssocConfig::default(), Some(sink.clone())).unwrap();
     port.listen(10).unwrap();
     let again = End { sink, port };
     let second = End::new();

@@ -1,7 +1,7 @@
 //! Changes of addresses while an association goes on (RFC 5061): our requests, one ASCONF at a time, and answers to the peer's.
 //!
 //! What is asked becomes a chunk that the association sends, and sends again when [`Timer::Asconf`](crate::timer::Timer) expires;
-//! what the peer asks becomes [`Action`]s and an ASCONF ACK, which is kept for the same ASCONF coming again. That the chunks
+//! what the peer asks becomes [`Change`]s and an ASCONF ACK, which is kept for the same ASCONF coming again. That the chunks
 //! are authenticated is for the association to see to.
 
 #[cfg(test)]
@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use crate::event::Outcome;
 use crate::path::PATHS;
 use crate::serial::Tsn;
+use crate::wire::tlv::Writer;
 use crate::wire::{Cause, Param, ParamBuilder, Params, kind, must_report, must_stop};
 
 /// Most bytes of an ASCONF that we send: it has to fit any packet, beside an AUTH.
@@ -22,12 +23,12 @@ const HEAD: usize = 8;
 /// Answers kept for an ASCONF that comes again.
 const KEPT: usize = 2;
 
-/// What we can ask about our addresses.
+/// What an end can ask about its own addresses: we about ours, and a peer's ASCONF about its paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     Add(IpAddr),
     Delete(IpAddr),
-    /// The peer is to send to this one by choice.
+    /// The other end is to send to this one by choice.
     SetPrimary(IpAddr),
 }
 
@@ -43,18 +44,10 @@ pub enum Refused {
     Unsupported,
 }
 
-/// What a peer's ASCONF does to its paths.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
-    Add(IpAddr),
-    Remove(IpAddr),
-    SetPrimary(IpAddr),
-}
-
 /// What is to be done about an ASCONF.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
-    pub actions: Vec<Action>,
+    pub actions: Vec<Change>,
     /// The ASCONF ACK, a whole chunk, for the address that the ASCONF came from.
     pub answer: Option<Vec<u8>>,
 }
@@ -101,11 +94,7 @@ impl Asconf {
 
     /// Queues a request. `local`: our addresses as the peer knows them; none where they were never named.
     pub fn ask(&mut self, change: Change, local: &[IpAddr]) -> Result<(), Refused> {
-        if if matches!(change, Change::SetPrimary(_)) {
-            self.no_primary
-        } else {
-            self.no_addresses
-        } {
+        if self.is_hopeless(change) {
             return Err(Refused::Unsupported);
         }
         let named = !local.is_empty();
@@ -188,18 +177,11 @@ impl Asconf {
         let mut done: Vec<_> = changes
             .map(|(at, change)| (change, answers.outcome(at)))
             .collect();
-        let (no_addresses, no_primary) = (self.no_addresses, self.no_primary);
-        self.queue.retain(|change| {
-            let hopeless = if matches!(change, Change::SetPrimary(_)) {
-                no_primary
-            } else {
-                no_addresses
-            };
-            if hopeless {
-                done.push((*change, Outcome::Failed));
-            }
-            !hopeless
-        });
+        let queue = core::mem::take(&mut self.queue).into_iter();
+        let (hopeless, left): (VecDeque<_>, _) =
+            queue.partition(|change| self.is_hopeless(*change));
+        done.extend(hopeless.into_iter().map(|change| (change, Outcome::Failed)));
+        self.queue = left;
         Ok(done)
     }
 
@@ -255,6 +237,14 @@ impl Asconf {
         Handled {
             answer: Some(answer),
             ..work.handled
+        }
+    }
+
+    /// The peer has said that it does not do that.
+    fn is_hopeless(&self, change: Change) -> bool {
+        match change {
+            Change::SetPrimary(_) => self.no_primary,
+            _ => self.no_addresses,
         }
     }
 
@@ -390,7 +380,7 @@ impl Work {
             return Err(Cause::ResourceShortage(own));
         }
         self.peer.push(addr);
-        self.handled.actions.push(Action::Add(addr));
+        self.handled.actions.push(Change::Add(addr));
         Ok(())
     }
 
@@ -406,7 +396,7 @@ impl Work {
             let gone = self.peer.iter().filter(|one| **one != from);
             self.handled
                 .actions
-                .extend(gone.map(|one| Action::Remove(*one)));
+                .extend(gone.map(|one| Change::Delete(*one)));
             self.peer.retain(|one| *one == from);
             return Ok(());
         }
@@ -420,7 +410,7 @@ impl Work {
             return Err(Cause::DeleteSourceAddress(own));
         }
         self.peer.retain(|one| *one != addr);
-        self.handled.actions.push(Action::Remove(addr));
+        self.handled.actions.push(Change::Delete(addr));
         Ok(())
     }
 
@@ -429,7 +419,7 @@ impl Work {
         if !self.peer.contains(&addr) {
             return Err(unresolvable(own));
         }
-        self.handled.actions.push(Action::SetPrimary(addr));
+        self.handled.actions.push(Change::SetPrimary(addr));
         Ok(())
     }
 
@@ -507,10 +497,11 @@ fn answer(serial: Tsn, verdicts: &[Verdict]) -> Vec<u8> {
 }
 
 fn chunk(kind: u8, serial: Tsn, body: &[u8]) -> Vec<u8> {
-    let mut chunk = vec![kind, 0];
-    chunk.extend_from_slice(&((HEAD + body.len()) as u16).to_be_bytes());
-    chunk.extend_from_slice(&serial.0.to_be_bytes());
-    chunk.extend_from_slice(body);
+    let mut chunk = Vec::new();
+    Writer::new(&mut chunk).item(u16::from(kind) << 8, |out| {
+        out.extend_from_slice(&serial.0.to_be_bytes());
+        out.extend_from_slice(body);
+    });
     chunk
 }
 

@@ -25,7 +25,7 @@ use std::hash::Hasher;
 pub use changes::ChangeRefused;
 pub(crate) use changes::keys;
 pub(crate) use closing::LastPacket;
-pub(crate) use offer::{Offer, OfferError, chunks_to_authenticate, describe, uses_auth};
+pub(crate) use offer::{Offer, chunks_to_authenticate, describe, uses_auth};
 pub(crate) use opening::SetUp;
 
 use crate::asconf::Asconf;
@@ -249,11 +249,6 @@ impl Association {
 
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
-    }
-
-    /// Messages can be interleaved (RFC 8260).
-    pub fn interleaves(&self) -> bool {
-        self.features.interleave
     }
 
     pub fn features(&self) -> Features {

@@ -1,7 +1,7 @@
 //! The state cookie (RFC 9260 section 5.1.3): everything that an INIT taught us, signed, and left to the peer to bring back. Until
 //! it does, nothing is remembered here.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use hmac::{Hmac, Mac};
@@ -167,232 +167,187 @@ impl Cookie {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = Output(Vec::with_capacity(192));
-        out.bytes(&[VERSION]);
-        out.u64(self.made.0);
-        out.u64(u64::try_from(self.lifetime.as_nanos()).unwrap_or(u64::MAX));
-        for number in [
-            self.local_tag,
-            self.peer_tag,
-            self.local_tsn.0,
-            self.peer_tsn.0,
-        ] {
-            out.u32(number);
-        }
-        for number in [self.peer_window, self.local_tie, self.peer_tie] {
-            out.u32(number);
-        }
-        for number in [
-            self.outbound,
-            self.inbound,
-            self.local_port,
-            self.peer_port,
-            flags_of(self.features),
-        ] {
-            out.u16(number);
-        }
-        out.address(self.source);
-        out.option(self.encap, Output::u16);
-        out.option(self.adaptation, Output::u32);
-        out.u16(self.addresses.len() as u16);
-        self.addresses
-            .iter()
-            .for_each(|address| out.address(*address));
-        out.option(self.vectors.as_ref(), |out, (ours, theirs)| {
-            out.vectors(ours);
-            out.vectors(theirs);
-        });
-        out.0
+        let mut out = Vec::with_capacity(192);
+        out.push(VERSION);
+        self.put(&mut out);
+        out
     }
 
     fn decode(bytes: &[u8]) -> Option<Cookie> {
-        let mut input = Input(bytes);
-        if input.array::<1>()? != [VERSION] {
-            return None;
-        }
-        let made = Time(input.u64()?);
-        let lifetime = Duration::from_nanos(input.u64()?);
-        let [local_tag, peer_tag, local_tsn, peer_tsn] =
-            [input.u32()?, input.u32()?, input.u32()?, input.u32()?];
-        let [peer_window, local_tie, peer_tie] = [input.u32()?, input.u32()?, input.u32()?];
-        let [outbound, inbound, local_port, peer_port] =
-            [input.u16()?, input.u16()?, input.u16()?, input.u16()?];
-        let features = features_of(input.u16()?);
-        let source = input.address()?;
-        let encap = input.option(Input::u16)?;
-        let adaptation = input.option(Input::u32)?;
-        let addresses = (0..input.u16()?)
-            .map(|_| input.address())
-            .collect::<Option<_>>()?;
-        let vectors = input.option(|input| Some((input.vectors()?, input.vectors()?)))?;
-        input.0.is_empty().then_some(Cookie {
-            made,
-            lifetime,
-            local_tag,
-            peer_tag,
-            local_tsn: Tsn(local_tsn),
-            peer_tsn: Tsn(peer_tsn),
-            peer_window,
-            outbound,
-            inbound,
-            local_tie,
-            peer_tie,
-            source,
-            encap,
-            local_port,
-            peer_port,
-            addresses,
-            features,
-            vectors,
-            adaptation,
-        })
+        let mut rest = bytes.strip_prefix(&[VERSION])?;
+        let cookie = Cookie::take(&mut rest)?;
+        rest.is_empty().then_some(cookie)
     }
 }
 
-fn flags_of(features: Features) -> u16 {
-    let Features {
-        forward,
-        interleave,
-        reconfiguration,
-        addresses,
-        auth,
-        pad,
-        zero_checksum_out,
-        zero_checksum_in,
-    } = features;
-    let flags = [
-        forward,
-        interleave,
-        reconfiguration,
-        addresses,
-        auth,
-        pad,
-        zero_checksum_out,
-        zero_checksum_in,
-    ];
-    flags
-        .iter()
-        .rev()
-        .fold(0, |bits, flag| bits << 1 | u16::from(*flag))
+/// What a cookie is made of.
+trait Part<'a>: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+
+    /// Off the front of `rest`; `None`: it is not readable.
+    fn take(rest: &mut &'a [u8]) -> Option<Self>;
 }
 
-fn features_of(bits: u16) -> Features {
-    let flag = |at: u16| bits >> at & 1 != 0;
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl Part<'_> for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_be_bytes());
+            }
+
+            fn take(rest: &mut &[u8]) -> Option<Self> {
+                let (bytes, behind) = rest.split_first_chunk()?;
+                *rest = behind;
+                Some(<$number>::from_be_bytes(*bytes))
+            }
+        }
+    )*};
+}
+
+numbers! { u8 u16 u32 u64 u128 }
+
+/// A struct as its fields in this order.
+macro_rules! fields {
+    ($name:ident { $($field:ident)* }) => {
+        impl Part<'_> for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+
+            fn take(rest: &mut &[u8]) -> Option<Self> {
+                $(let $field = Part::take(rest)?;)*
+                Some($name { $($field),* })
+            }
+        }
+    };
+}
+
+fields! {
+    Cookie {
+        made lifetime local_tag peer_tag local_tsn peer_tsn peer_window local_tie peer_tie
+        outbound inbound local_port peer_port features source encap adaptation addresses vectors
+    }
+}
+
+/// A struct of flags as a number, with the bit that each is.
+macro_rules! flags {
+    ($name:ident { $($flag:ident $bit:literal)* }) => {
+        impl Part<'_> for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                (0 $(| u16::from(self.$flag) << $bit)*).put(out);
+            }
+
+            fn take(rest: &mut &[u8]) -> Option<Self> {
+                let bits = u16::take(rest)?;
+                Some($name { $($flag: bits >> $bit & 1 != 0),* })
+            }
+        }
+    };
+}
+
+flags! {
     Features {
-        forward: flag(0),
-        interleave: flag(1),
-        reconfiguration: flag(2),
-        addresses: flag(3),
-        auth: flag(4),
-        pad: flag(5),
-        zero_checksum_out: flag(6),
-        zero_checksum_in: flag(7),
+        forward 0 interleave 1 reconfiguration 2 addresses 3 auth 4 pad 5 zero_checksum_out 6 zero_checksum_in 7
     }
 }
 
-struct Output(Vec<u8>);
+macro_rules! by_number {
+    ($($name:ident as $number:ident: $number_of:expr, $of_number:expr;)*) => {$(
+        impl Part<'_> for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $number_of(self).put(out);
+            }
 
-impl Output {
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn u16(&mut self, number: u16) {
-        self.bytes(&number.to_be_bytes());
-    }
-
-    fn u32(&mut self, number: u32) {
-        self.bytes(&number.to_be_bytes());
-    }
-
-    fn u64(&mut self, number: u64) {
-        self.bytes(&number.to_be_bytes());
-    }
-
-    fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
-        self.bytes(&[u8::from(value.is_some())]);
-        if let Some(value) = value {
-            write(self, value);
+            fn take(rest: &mut &[u8]) -> Option<Self> {
+                $number::take(rest).map($of_number)
+            }
         }
-    }
+    )*};
+}
 
-    fn address(&mut self, address: IpAddr) {
-        match address {
+by_number! {
+    Tsn as u32: |tsn: &Tsn| tsn.0, Tsn;
+    Time as u64: |time: &Time| time.0, Time;
+    Duration as u64: |life: &Duration| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX), Duration::from_nanos;
+}
+
+impl Part<'_> for IpAddr {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
             IpAddr::V4(address) => {
-                self.bytes(&[4]);
-                self.bytes(&address.octets());
+                out.push(4);
+                address.to_bits().put(out);
             }
             IpAddr::V6(address) => {
-                self.bytes(&[6]);
-                self.bytes(&address.octets());
+                out.push(6);
+                address.to_bits().put(out);
             }
         }
     }
 
-    fn counted(&mut self, bytes: &[u8]) {
-        self.u16(bytes.len() as u16);
-        self.bytes(bytes);
-    }
-
-    fn vectors(&mut self, vectors: &Vectors) {
-        let (random, chunks, hmacs) = vectors.parts();
-        self.counted(random);
-        self.option(chunks, Output::counted);
-        self.counted(hmacs);
+    fn take(rest: &mut &[u8]) -> Option<Self> {
+        match u8::take(rest)? {
+            4 => u32::take(rest).map(|bits| Ipv4Addr::from_bits(bits).into()),
+            6 => u128::take(rest).map(|bits| Ipv6Addr::from_bits(bits).into()),
+            _ => None,
+        }
     }
 }
 
-struct Input<'a>(&'a [u8]);
+impl<'a, T: Part<'a>> Part<'a> for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.is_some()));
+        self.iter().for_each(|value| value.put(out));
+    }
 
-impl<'a> Input<'a> {
-    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        match u8::take(rest)? {
+            0 => Some(None),
+            1 => T::take(rest).map(Some),
+            _ => None,
+        }
+    }
+}
+
+impl Part<'_> for Vec<IpAddr> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u16).put(out);
+        self.iter().for_each(|address| address.put(out));
+    }
+
+    fn take(rest: &mut &[u8]) -> Option<Self> {
+        (0..u16::take(rest)?).map(|_| IpAddr::take(rest)).collect()
+    }
+}
+
+impl<'a> Part<'a> for &'a [u8] {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u16).put(out);
+        out.extend_from_slice(self);
+    }
+
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let length = u16::take(rest)?;
+        let (bytes, behind) = rest.split_at_checked(length.into())?;
+        *rest = behind;
         Some(bytes)
     }
+}
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.bytes(N)?.try_into().ok()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    /// The outer `None`: not readable.
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        match self.array()? {
-            [0] => Some(None),
-            [1] => read(self).map(Some),
-            _ => None,
+/// Ours, and the peer's.
+impl Part<'_> for (Vectors, Vectors) {
+    fn put(&self, out: &mut Vec<u8>) {
+        for side in [&self.0, &self.1] {
+            let (random, chunks, hmacs) = side.parts();
+            random.put(out);
+            chunks.put(out);
+            hmacs.put(out);
         }
     }
 
-    fn address(&mut self) -> Option<IpAddr> {
-        match self.array()? {
-            [4] => self.array::<4>().map(IpAddr::from),
-            [6] => self.array::<16>().map(IpAddr::from),
-            _ => None,
-        }
-    }
-
-    fn counted(&mut self) -> Option<&'a [u8]> {
-        let length = self.u16()?;
-        self.bytes(usize::from(length))
-    }
-
-    fn vectors(&mut self) -> Option<Vectors> {
-        let random = self.counted()?;
-        let chunks = self.option(Input::counted)?;
-        Vectors::of_peer(random, chunks, self.counted()?)
+    fn take(rest: &mut &[u8]) -> Option<Self> {
+        let mut side = || Vectors::of_peer(Part::take(rest)?, Part::take(rest)?, Part::take(rest)?);
+        Some((side()?, side()?))
     }
 }
 
@@ -452,8 +407,10 @@ mod tests {
                 Ok(cookie)
             );
         }
-        for bits in 0..256 {
-            assert_eq!(flags_of(features_of(bits)), bits);
+        for bits in 0..256_u16 {
+            let (bits, mut again) = (bits.to_be_bytes(), Vec::new());
+            Features::take(&mut &bits[..]).unwrap().put(&mut again);
+            assert_eq!(again, bits);
         }
     }
 

@@ -100,11 +100,6 @@ impl Pmtu {
         self.mtu
     }
 
-    /// Nothing larger is searched for the time being.
-    pub fn is_complete(&self) -> bool {
-        self.wanted.is_none()
-    }
-
     /// The size of a probe that is to be sent now. It counts as sent.
     pub fn probe(&mut self, now: Time) -> Option<usize> {
         if self.wanted.is_none() && self.next().is_some_and(|raise| raise <= now) {
@@ -296,7 +291,7 @@ mod tests {
         let raise = pmtu.next().expect("a time");
         assert_eq!(raise, Time(5) + RAISE);
         pmtu.on_timeout(Time(6));
-        assert!(pmtu.is_complete());
+        assert!(pmtu.wanted.is_none());
         pmtu.on_timeout(raise);
         search(&mut pmtu, 8952, raise);
         assert_eq!(pmtu.mtu(), 8952);
@@ -332,7 +327,7 @@ mod tests {
         pmtu.on_too_big(1424);
         assert_eq!(pmtu.probe(Time(0)), Some(1424));
         pmtu.on_ack(1424);
-        assert_eq!((pmtu.mtu(), pmtu.is_complete()), (1424, true));
+        assert_eq!((pmtu.mtu(), pmtu.wanted.is_none()), (1424, true));
         pmtu.on_too_big(1300);
         assert_eq!(pmtu.mtu(), 1200, "the hint is not used before it is proved");
         search(&mut pmtu, 1300, Time(0));

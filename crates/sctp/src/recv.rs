@@ -215,11 +215,6 @@ impl Receiver {
         self.acks.wanted()
     }
 
-    /// A SACK is to be sent at once, whatever else.
-    pub fn hurry_sack(&mut self) {
-        self.acks.hurry();
-    }
-
     pub fn set_sack_every(&mut self, packets: u32) {
         self.acks.every = packets.max(1);
     }

@@ -290,15 +290,10 @@ impl Reset {
         let mut body = Vec::new();
         let fit = packet.room().saturating_sub(HEAD) / 20;
         for answer in self.unsent.drain(..fit.min(self.unsent.len())) {
-            let Answer {
-                number,
-                result,
-                next,
-            } = answer;
             ParamBuilder::new(&mut body).put(&Param::Response {
-                request: number.0,
-                result,
-                next,
+                request: answer.number.0,
+                result: answer.result,
+                next: answer.next,
             });
         }
         if !body.is_empty() {
@@ -477,18 +472,12 @@ impl Reset {
             return result::DENIED;
         }
         // Both at once would end with two ideas of which TSNs are next.
-        if self
-            .outstanding
-            .iter()
-            .any(|one| one.request.ask == Ask::Association)
-        {
+        let asked = self.outstanding.as_ref().map(|one| &one.request.ask);
+        if asked == Some(&Ask::Association) {
             return result::ALREADY;
         }
         // Streams whose reset the peer may have done already must not go on before its answer.
-        let own = self
-            .outstanding
-            .iter()
-            .any(|one| matches!(one.request.ask, Ask::Outgoing(_)));
+        let own = matches!(asked, Some(Ask::Outgoing(_)));
         let halfway = !sender.all_acknowledged() || sender.is_within_a_message();
         if own || halfway || receiver.has_gaps() {
             // Or it would never be, with a user who goes on sending.

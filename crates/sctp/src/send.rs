@@ -524,11 +524,6 @@ impl Sender {
             && self.queues.waits_for_an_end()
     }
 
-    #[cfg(test)]
-    fn set_peer_window(&mut self, bytes: usize) {
-        self.window = bytes;
-    }
-
     /// Bytes in flight.
     pub fn outstanding(&self) -> usize {
         self.out.flight

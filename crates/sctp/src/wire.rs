@@ -11,6 +11,7 @@
 pub mod build;
 pub mod cause;
 pub mod chunk;
+mod items;
 pub mod param;
 pub mod tlv;
 

@@ -159,9 +159,9 @@ impl Core {
 
     pub(super) fn get_active_key(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_authkeyid = to.asked()?;
-        let of = self.one_or_future(asked.scact_assoc_id)?;
+        let shared = self.shared_of(asked.scact_assoc_id)?;
         to.tell(&sctp_authkeyid {
-            scact_keynumber: self.shared(of).config.active_key,
+            scact_keynumber: shared.config.active_key,
             ..asked
         })
     }

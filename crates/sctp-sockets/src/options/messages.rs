@@ -54,8 +54,7 @@ impl Core {
     }
 
     fn default_of(&self, id: AssocT) -> sys::Result<SendInfo> {
-        let of = self.one_or_future(id)?;
-        let send = self.shared(of).send;
+        let send = self.shared_of(id)?.send;
         Ok(SendInfo { assoc: id, ..send })
     }
 
@@ -74,8 +73,8 @@ impl Core {
 
     pub(super) fn get_default_reliability(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_default_prinfo = to.asked()?;
-        let of = self.one_or_future(asked.pr_assoc_id)?;
-        let (policy, value) = control::policy(self.shared(of).send.reliability);
+        let send = self.shared_of(asked.pr_assoc_id)?.send;
+        let (policy, value) = control::policy(send.reliability);
         to.tell(&sctp_default_prinfo {
             pr_policy: policy,
             pr_value: value,
@@ -120,9 +119,9 @@ impl Core {
     pub(super) fn get_event(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_event = to.asked()?;
         self.options.events.clone().set(asked.se_type, true)?;
-        let of = self.one_or_future(asked.se_assoc_id)?;
+        let shared = self.shared_of(asked.se_assoc_id)?;
         to.tell(&sctp_event {
-            se_on: self.shared(of).events.has(asked.se_type).into(),
+            se_on: shared.events.has(asked.se_type).into(),
             ..asked
         })
     }

@@ -8,7 +8,7 @@ use headwater_sctp::features::Features;
 use super::values::HEADERS;
 use super::whom::Whom;
 use super::*;
-use crate::AssocT;
+use crate::{AssocT, Style};
 
 /// What Linux takes for SCTP_MAXSEG: a packet of 512 bytes with IP's header, and the longest chunk.
 const LEAST_PACKET: u32 = 512;
@@ -52,8 +52,7 @@ impl Core {
 
     pub(super) fn get_rto(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_rtoinfo = to.asked()?;
-        let of = self.one_or_future(asked.srto_assoc_id)?;
-        let rto = self.shared(of).config.rto;
+        let rto = self.shared_of(asked.srto_assoc_id)?.config.rto;
         to.tell(&sctp_rtoinfo {
             srto_initial: in_ms(rto.initial),
             srto_min: in_ms(rto.min),
@@ -134,9 +133,7 @@ impl Core {
 
     /// Seconds; 0: off. EOPNOTSUPP: one-to-one.
     pub(super) fn set_autoclose(&mut self, value: &[u8]) -> sys::Result<()> {
-        if self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::Many)?;
         let seconds = exactly::<u32>(value)?.min(MOST_AUTOCLOSE);
         let after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         self.tune(&Whom::future(), |shared| shared.config.autoclose = after);
@@ -144,9 +141,7 @@ impl Core {
     }
 
     pub(super) fn get_autoclose(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        if self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::Many)?;
         let after = self.options.config.autoclose;
         to.tell(&after.map_or(0, |after| after.as_secs() as u32))
     }
@@ -184,13 +179,7 @@ impl Core {
             Some(id) => self.fragment(id),
             None => self.options.maxseg,
         };
-        if is_int {
-            return to.tell(&most);
-        }
-        to.tell(&sctp_assoc_value {
-            assoc_value: most,
-            ..asked
-        })
+        to.tell_value(asked, is_int, most)
     }
 
     /// The most user data of one chunk.
@@ -248,7 +237,7 @@ impl Core {
 
     pub(super) fn get_delayed_sack(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let id = to.asked::<AssocT>()?;
-        let shared = self.shared(self.one_or_future(id)?);
+        let shared = self.shared_of(id)?;
         let (delay, freq) = if shared.path.delays_sack {
             (shared.path.sack_delay, shared.sack_every)
         } else {
@@ -276,15 +265,8 @@ impl Core {
 
     pub(super) fn get_max_burst(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let (asked, is_int) = value_or_int(to.value)?;
-        let of = self.one_or_future(asked.assoc_id)?;
-        let burst = self.shared(of).config.max_burst;
-        if is_int {
-            return to.tell(&burst);
-        }
-        to.tell(&sctp_assoc_value {
-            assoc_value: burst,
-            ..asked
-        })
+        let burst = self.shared_of(asked.assoc_id)?.config.max_burst;
+        to.tell_value(asked, is_int, burst)
     }
 
     /// Anything else than the levels of RFC 6458 8.1.20 is 1, as any but 0 is for Linux.
@@ -313,14 +295,17 @@ impl Core {
 
     /// EOPNOTSUPP: one-to-many.
     pub(super) fn set_byte_stream(&mut self, on: bool) -> sys::Result<()> {
-        if !self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::One)?;
         self.options.byte_stream = on;
         // The rest of a message is what comes next in any case.
         self.current = None;
         self.tune_delivery();
         Ok(())
+    }
+
+    pub(super) fn get_byte_stream(&self, to: &mut Answer<'_>) -> sys::Result<()> {
+        self.be_of(Style::One)?;
+        to.flag(self.options.byte_stream)
     }
 
     fn tune_delivery(&mut self) {
@@ -402,9 +387,7 @@ impl Core {
 
     /// EOPNOTSUPP: one-to-many; EFAULT: it is bound.
     pub(super) fn set_reuse_port(&mut self, value: &[u8]) -> sys::Result<()> {
-        if !self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::One)?;
         if self.local.is_some() {
             return Err(libc::EFAULT);
         }

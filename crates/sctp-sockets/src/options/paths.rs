@@ -76,8 +76,7 @@ impl Core {
             let assoc = self.assocs.get(&id).ok_or(none)?;
             return Ok(*assoc.options.path_to(host));
         }
-        let of = self.one_or_future(id)?;
-        Ok(self.shared(of).path)
+        Ok(self.shared_of(id)?.path)
     }
 
     fn change_ways(&mut self, ways: &Ways, change: impl Fn(&mut PathValues)) {

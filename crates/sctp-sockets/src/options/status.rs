@@ -5,7 +5,7 @@ use headwater_sctp_stack::option::status::{Path, Status};
 
 use super::parameters::EXPOSE_OFF;
 use super::*;
-use crate::{AssocT, Body};
+use crate::{AssocT, Body, Style};
 
 /// User data of a usual packet, to make chunks of bytes.
 const CHUNK: u32 = 1424;
@@ -76,16 +76,12 @@ impl Core {
     }
 
     pub(super) fn get_number(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        if self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::Many)?;
         to.tell(&(self.live().len() as u32))
     }
 
     pub(super) fn get_list(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        if self.is_one() {
-            return Err(libc::EOPNOTSUPP);
-        }
+        self.be_of(Style::Many)?;
         let all = self.live();
         let mut told = (all.len() as u32).bytes().to_vec();
         all.iter().for_each(|id| told.extend_from_slice(id.bytes()));

@@ -6,7 +6,7 @@ use super::*;
 use crate::Style;
 
 fn socket(style: Style, v6: bool) -> Core {
-    Core::new(v6, style, Options::new(style, v6), Sink::new())
+    Core::new(v6, style, Options::new(style), Sink::new())
 }
 
 fn one() -> Core {

@@ -165,8 +165,8 @@ impl Shared {
     }
 }
 
-/// Of a socket.
-#[derive(Clone, Debug)]
+/// Of a socket, which begins with [`Options::new`]; by default all of it is off.
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     pub shared: Shared,
     pub v6only: bool,
@@ -203,33 +203,17 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn new(style: Style, _v6: bool) -> Options {
+    pub fn new(style: Style) -> Options {
         let mut options = Options {
             byte_stream: style == Style::One && environment::byte_streams(),
-            shared: Shared::default(),
-            v6only: false,
-            recv_rcvinfo: false,
-            recv_nxtinfo: false,
-            data_io: false,
-            interleave: 0,
-            delivery_point: 0,
-            explicit_eor: false,
-            potentially_failed: false,
-            disable_fragments: false,
-            linger: None,
-            receive_timeout: None,
-            send_timeout: None,
             sndbuf: TOLD_BUFFER,
             rcvbuf: TOLD_BUFFER,
-            reuse_port: false,
             v4mapped: true,
-            auto_asconf: false,
             hmacs: vec![
                 SCTP_AUTH_HMAC_ID_SHA1 as u16,
                 SCTP_AUTH_HMAC_ID_SHA256 as u16,
             ],
-            kept: Vec::new(),
-            told: BTreeMap::new(),
+            ..Options::default()
         };
         (options.config.joins, options.config.partial_delivery_point) = options.delivery();
         options
@@ -256,21 +240,6 @@ impl Options {
         }
         self.shared.init_timeout = or(init.sinit_max_init_timeo, self.shared.init_timeout);
         self.shared.settle();
-    }
-
-    /// Bytes of a message that is not cut, where it must not be.
-    pub fn longest_fragment(&self) -> usize {
-        let fits = self.config.most_mtu - HEADERS as usize;
-        match self.maxseg as usize {
-            0 => fits,
-            most => most.min(fits),
-        }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options::new(Style::One, false)
     }
 }
 

@@ -17,6 +17,11 @@ impl Core {
         self.style == Style::One
     }
 
+    /// EOPNOTSUPP: the socket is of the other style.
+    pub(super) fn be_of(&self, style: Style) -> sys::Result<()> {
+        (self.style == style).then_some(()).ok_or(libc::EOPNOTSUPP)
+    }
+
     /// The association that is meant, if it is there.
     pub(super) fn meant(&self, id: AssocT) -> Option<AssocT> {
         match self.style {
@@ -94,6 +99,11 @@ impl Core {
         }
     }
 
+    /// Of an association, or of those to come. EINVAL.
+    pub(super) fn shared_of(&self, id: AssocT) -> sys::Result<&Shared> {
+        Ok(self.shared(self.one_or_future(id)?))
+    }
+
     /// Changes what packets do not depend on.
     pub(super) fn change(&mut self, whom: &Whom, mut change: impl FnMut(&mut Shared)) {
         if whom.future {
@@ -136,9 +146,8 @@ impl Core {
         value: impl FnOnce(&Shared) -> u32,
     ) -> sys::Result<()> {
         let asked: sctp_assoc_value = to.asked()?;
-        let of = self.one_or_future(asked.assoc_id)?;
         to.tell(&sctp_assoc_value {
-            assoc_value: value(self.shared(of)),
+            assoc_value: value(self.shared_of(asked.assoc_id)?),
             ..asked
         })
     }

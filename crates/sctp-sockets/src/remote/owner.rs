@@ -418,21 +418,17 @@ fn act(
     found: &mut Option<Arc<Socket>>,
 ) -> sys::Result<()> {
     match verb {
-        Verb::Bind => socket.bind(values.bytes()?),
-        Verb::Connect => socket.connect(values.bytes()?),
-        Verb::Listen => socket.listen(values.word()? as i32),
-        Verb::Accept => {
-            *found = Some(socket.accept()?);
-            Ok(())
-        }
-        Verb::Shutdown => socket.shutdown(values.word()? as i32),
-        Verb::Send => send(socket, values, answer),
-        Verb::Receive => receive(socket, values, answer),
+        Verb::Bind => socket.bind(values.bytes()?)?,
+        Verb::Connect => socket.connect(values.bytes()?)?,
+        Verb::Listen => socket.listen(values.word()? as i32)?,
+        Verb::Accept => *found = Some(socket.accept()?),
+        Verb::Shutdown => socket.shutdown(values.word()? as i32)?,
+        Verb::Send => send(socket, values, answer)?,
+        Verb::Receive => receive(socket, values, answer)?,
         Verb::SetOption => {
             let (level, name) = (values.word()? as i32, values.word()? as i32);
             let told = socket.set_option(level, name, values.bytes()?)?;
             answer.put_word(told as u32);
-            Ok(())
         }
         Verb::GetOption => {
             let (level, name) = (values.word()? as i32, values.word()? as i32);
@@ -442,26 +438,14 @@ fn act(
             answer.put_bytes(&value);
             *found = got?;
             answer.put_word(u32::from(found.is_some()));
-            Ok(())
         }
-        Verb::LocalName => {
-            answer.put_bytes(&socket.local_name()?);
-            Ok(())
-        }
-        Verb::PeerName => {
-            answer.put_bytes(&socket.peer_name()?);
-            Ok(())
-        }
-        Verb::Unread => {
-            answer.put_long(socket.unread() as u64);
-            Ok(())
-        }
-        Verb::Unsent => {
-            answer.put_long(socket.unsent() as u64);
-            Ok(())
-        }
-        Verb::Ready | Verb::Bell | Verb::Close | Verb::Fork => Err(libc::ENOSYS),
+        Verb::LocalName => answer.put_bytes(&socket.local_name()?),
+        Verb::PeerName => answer.put_bytes(&socket.peer_name()?),
+        Verb::Unread => answer.put_long(socket.unread() as u64),
+        Verb::Unsent => answer.put_long(socket.unsent() as u64),
+        Verb::Ready | Verb::Bell | Verb::Close | Verb::Fork => return Err(libc::ENOSYS),
     }
+    Ok(())
 }
 
 fn send(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys::Result<()> {

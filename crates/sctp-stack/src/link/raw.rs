@@ -7,16 +7,16 @@
 
 use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
-use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp, route};
+use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
 
-use super::{Link, Packet, Returned, Run, Trouble};
+use super::{Link, Packet, Returned, Routes, Run, Trouble, watch_all};
 use crate::guarded::Guarded;
 
 mod out_of_the_blue;
@@ -97,7 +97,7 @@ pub struct Raw {
     retry: AtomicU64,
     arriving: Guarded<[Inbox; 2]>,
     troubles: Guarded<Vec<(IpAddr, Trouble)>>,
-    routes: Guarded<HashMap<IpAddr, usize>>,
+    routes: Routes,
 }
 
 /// Our ports, and how often each was opened; dynamic ones by their block.
@@ -136,7 +136,8 @@ impl Raw {
             Err(errno) if is_lack(errno) => return Err(Unusable::System(errno)),
             Err(_) => None,
         };
-        let epoll = watch(v4.fd(), v6.as_ref().map(RawSocket::fd)).map_err(Unusable::System)?;
+        let epoll = watch_all(core::iter::once(v4.fd()).chain(v6.as_ref().map(RawSocket::fd)))
+            .map_err(Unusable::System)?;
         Ok(Raw {
             v4,
             v6,
@@ -148,7 +149,7 @@ impl Raw {
             retry: AtomicU64::new(u64::MAX),
             arriving: Guarded::new([Inbox::new(false, BATCH), Inbox::new(true, BATCH)]),
             troubles: Guarded::new(Vec::new()),
-            routes: Guarded::new(HashMap::new()),
+            routes: Routes::new(),
         })
     }
 
@@ -245,19 +246,6 @@ fn program(v6: bool, ports: &Ports, out_of_the_blue: bool) -> Program {
     } else {
         Program::everything()
     }
-}
-
-fn watch(v4: i32, v6: Option<i32>) -> sys::Result<i32> {
-    let epoll = sys::epoll_create().and_then(hidden::hide_needed)?;
-    for fd in core::iter::once(v4).chain(v6) {
-        let event = libc::epoll_event {
-            events: libc::EPOLLIN as u32,
-            u64: fd as u64,
-        };
-        sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
-            .inspect_err(|_| hidden::close(epoll))?;
-    }
-    Ok(epoll)
 }
 
 fn hand_over(socket: &RawSocket, inbox: &mut Inbox, each: &mut dyn FnMut(&Packet<'_>)) -> usize {
@@ -386,7 +374,7 @@ impl Link for Raw {
                 if let Some(trouble) = trouble(&failure).filter(|_| ours) {
                     let to = failure.to.ip();
                     if matches!(trouble, Trouble::TooBig(_)) {
-                        self.routes.enter().remove(&to);
+                        self.routes.forget(to);
                     }
                     each(&Returned {
                         to,
@@ -405,18 +393,8 @@ impl Link for Raw {
     }
 
     fn largest(&self, to: IpAddr) -> usize {
-        if let Some(&known) = self.routes.enter().get(&to) {
-            return known;
-        }
         let headers = if to.is_ipv6() { 40 } else { 20 };
-        let found = route::mtu(to).unwrap_or(1500).min(LARGEST);
-        let largest = found.saturating_sub(headers) & !3;
-        let mut routes = self.routes.enter();
-        if routes.len() >= 4096 {
-            routes.clear();
-        }
-        routes.insert(to, largest);
-        largest
+        self.routes.largest(to, headers, LARGEST)
     }
 
     fn open_port(&self, port: u16) -> sys::Result<()> {

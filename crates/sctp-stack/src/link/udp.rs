@@ -7,7 +7,6 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -23,7 +22,7 @@ use headwater_providers::loopback::listening::is_lack;
 use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
-use super::{Link, Packet, Returned, Run, Trouble};
+use super::{Link, Packet, Returned, Routes, Run, Trouble, watch, watch_all};
 use crate::guarded::Guarded;
 use crate::here::is_here;
 use crate::registry::Registry;
@@ -67,7 +66,7 @@ pub struct Udp {
     /// Too large for the stack of a signal handler. Empty while a thread uses it.
     outgoing: Guarded<Option<Box<Outgoing>>>,
     troubles: Guarded<Vec<Known>>,
-    routes: Guarded<HashMap<IpAddr, usize>>,
+    routes: Routes,
 }
 
 struct Arriving {
@@ -99,7 +98,7 @@ impl Udp {
         };
         let epoll = match holds {
             true => -1,
-            false => watch_all(&[fd, registry.descriptor()]).inspect_err(|_| hidden::close(fd))?,
+            false => watch_all([fd, registry.descriptor()]).inspect_err(|_| hidden::close(fd))?,
         };
         Ok(Udp {
             fd,
@@ -119,7 +118,7 @@ impl Udp {
             }),
             outgoing: Guarded::new(Some(Outgoing::new())),
             troubles: Guarded::new(Vec::new()),
-            routes: Guarded::new(HashMap::new()),
+            routes: Routes::new(),
         })
     }
 
@@ -379,18 +378,8 @@ impl Link for Udp {
     }
 
     fn largest(&self, to: IpAddr) -> usize {
-        if let Some(&known) = self.routes.enter().get(&to) {
-            return known;
-        }
-        let found = route_mtu(to).unwrap_or(1500);
         let headers = if to.is_ipv6() { HEADERS_V6 } else { HEADERS };
-        let largest = found.saturating_sub(headers).min(LARGEST) & !3;
-        let mut routes = self.routes.enter();
-        if routes.len() >= 4096 {
-            routes.clear();
-        }
-        routes.insert(to, largest);
-        largest
+        self.routes.largest(to, headers, LARGEST + headers)
     }
 
     fn pass_on(&self, port: u16, packet: &Packet<'_>) -> bool {
@@ -577,34 +566,4 @@ fn prepare(fd: i32, v6: bool) -> sys::Result<()> {
 fn bind(fd: i32, v6: bool, port: u16) -> sys::Result<()> {
     let any = Address::any(v6).with_port(port);
     sys::bind(fd, &any)
-}
-
-/// What the kernel knows of the way there.
-fn route_mtu(to: IpAddr) -> Option<usize> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-    let (family, level, name) = match to {
-        IpAddr::V4(_) => (libc::AF_INET, libc::IPPROTO_IP, libc::IP_MTU),
-        IpAddr::V6(_) => (libc::AF_INET6, libc::IPPROTO_IPV6, libc::IPV6_MTU),
-    };
-    let fd = sys::socket(family, kind, 0).ok()?;
-    let address = Address::of_ip(to, 9);
-    let mtu = sys::connect(fd, &address).and_then(|()| sys::sockopt::<i32>(fd, level, name));
-    let _ = sys::close(fd);
-    usize::try_from(mtu.ok()?).ok()
-}
-
-fn watch_all(fds: &[i32]) -> sys::Result<i32> {
-    let epoll = sys::epoll_create().and_then(hidden::hide_needed)?;
-    for &fd in fds {
-        watch(epoll, fd).inspect_err(|_| hidden::close(epoll))?;
-    }
-    Ok(epoll)
-}
-
-fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
-    let event = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: fd as u64,
-    };
-    sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
 }

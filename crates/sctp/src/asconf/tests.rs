@@ -85,9 +85,9 @@ fn requests_go_together_and_are_answered_at_once() {
     assert_eq!(
         handled.actions,
         [
-            Action::Add(ip(2)),
-            Action::SetPrimary(ip(2)),
-            Action::Add(ip(3))
+            Change::Add(ip(2)),
+            Change::SetPrimary(ip(2)),
+            Change::Add(ip(3))
         ]
     );
     let done = acknowledge(&mut us, &handled);
@@ -170,7 +170,7 @@ fn the_last_address_and_the_source_stay() {
         causes_of(&source.answer.expect("an answer")),
         [Some(0xa2), None, Some(5)]
     );
-    assert_eq!(source.actions, [Action::Remove(ip(2))]);
+    assert_eq!(source.actions, [Change::Delete(ip(2))]);
 }
 
 #[test]
@@ -192,10 +192,10 @@ fn the_wildcard_stands_for_the_source() {
     ];
     let handled = deliver(&mut peer, &request(LOCAL, &list), ip(7), &[ip(1), ip(2)]);
     let expected = [
-        Action::Add(ip(7)),
-        Action::Remove(ip(1)),
-        Action::Remove(ip(2)),
-        Action::SetPrimary(ip(7)),
+        Change::Add(ip(7)),
+        Change::Delete(ip(1)),
+        Change::Delete(ip(2)),
+        Change::SetPrimary(ip(7)),
     ];
     assert_eq!(handled.actions, expected);
     assert_eq!(
@@ -224,7 +224,7 @@ fn what_is_not_understood_is_reported_and_not_asked_again() {
         causes_of(handled.answer.as_ref().expect("an answer")),
         [Some(8), None]
     );
-    assert_eq!(handled.actions, [Action::Add(ip(2))]);
+    assert_eq!(handled.actions, [Change::Add(ip(2))]);
 
     us.ask(Change::Add(ip(2)), &[ip(1)]).expect("it is allowed");
     us.ask(Change::Add(ip(3)), &[ip(1)]).expect("it is allowed");
@@ -310,7 +310,7 @@ fn a_long_queue_goes_out_in_several_chunks() {
         let handled = deliver(&mut peer, &chunk, ip(1), &theirs);
         acknowledge(&mut us, &handled);
         theirs.extend(handled.actions.iter().map(|action| match action {
-            Action::Add(addr) => *addr,
+            Change::Add(addr) => *addr,
             other => panic!("{other:?}"),
         }));
         rounds += 1;
@@ -349,12 +349,12 @@ proptest! {
         let mut now = vec![first, second];
         for action in handled.actions {
             match action {
-                Action::Add(addr) => {
+                Change::Add(addr) => {
                     prop_assert!(!now.contains(&addr));
                     now.push(addr);
                 }
-                Action::Remove(addr) => now.retain(|one| *one != addr),
-                Action::SetPrimary(addr) => prop_assert!(now.contains(&addr)),
+                Change::Delete(addr) => now.retain(|one| *one != addr),
+                Change::SetPrimary(addr) => prop_assert!(now.contains(&addr)),
             }
         }
         prop_assert!(now.contains(&first));

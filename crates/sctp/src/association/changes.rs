@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use super::{Association, Control, State};
-use crate::asconf::{Action, Change, Refused};
+use crate::asconf::{Change, Refused};
 use crate::auth::{Auth, KeyError, Vectors};
 use crate::config::AssocConfig;
 use crate::event::{Event, Outcome, PathChange};
@@ -167,7 +167,11 @@ impl Association {
 
     pub(super) fn repeat_reset(&mut self, now: Time) {
         self.reset.on_timeout();
-        if self.reset.is_outstanding() {
+        self.change_unanswered(now, self.reset.is_outstanding());
+    }
+
+    fn change_unanswered(&mut self, now: Time, outstanding: bool) {
+        if outstanding {
             let path = self.data_path();
             self.paths[path].rto.back_off();
             self.path_error(now, path, true);
@@ -193,9 +197,9 @@ impl Association {
         }
     }
 
-    fn act(&mut self, now: Time, action: Action, encap: Option<u16>) {
+    fn act(&mut self, now: Time, action: Change, encap: Option<u16>) {
         match action {
-            Action::Add(addr) => {
+            Change::Add(addr) => {
                 if let Some(id) = self.add_path(now, addr, encap, PathState::Unconfirmed) {
                     self.paths[id].heartbeat_wanted = true;
                     self.schedule_heartbeat(now, id);
@@ -205,12 +209,12 @@ impl Association {
                     });
                 }
             }
-            Action::Remove(addr) => {
+            Change::Delete(addr) => {
                 if let Some(id) = self.paths.find(addr) {
                     self.remove_path(now, id);
                 }
             }
-            Action::SetPrimary(addr) => {
+            Change::SetPrimary(addr) => {
                 if self.set_primary(addr) {
                     self.tell(Event::Path {
                         addr,
@@ -259,11 +263,7 @@ impl Association {
 
     pub(super) fn repeat_asconf(&mut self, now: Time) {
         self.asconf.on_timeout();
-        if self.asconf.is_outstanding() {
-            let path = self.data_path();
-            self.paths[path].rto.back_off();
-            self.path_error(now, path, true);
-        }
+        self.change_unanswered(now, self.asconf.is_outstanding());
     }
 
     /// An authenticated packet from an address that is not the peer's yet: its ASCONF may make it one.

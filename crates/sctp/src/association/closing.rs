@@ -96,25 +96,25 @@ impl Association {
                 if !self.is_open() {
                     return;
                 }
-                if !self.peer_has_shut_down {
-                    self.peer_has_shut_down = true;
-                    self.tell(Event::PeerShutdown);
-                }
+                self.tell_of_shutdown();
                 self.sender.close();
                 self.state = State::ShutdownReceived;
                 self.go_on_closing(now);
             }
             State::ShutdownSent => {
-                if !self.peer_has_shut_down {
-                    self.peer_has_shut_down = true;
-                    self.tell(Event::PeerShutdown);
-                }
+                self.tell_of_shutdown();
                 self.state = State::ShutdownAckSent;
                 self.say_shutdown(now, Control::ShutdownAck);
             }
             // Our SHUTDOWN ACK was lost, and the peer's timer may be the faster one.
             State::ShutdownAckSent => self.say_once(Control::ShutdownAck),
             _ => {}
+        }
+    }
+
+    fn tell_of_shutdown(&mut self) {
+        if !core::mem::replace(&mut self.peer_has_shut_down, true) {
+            self.tell(Event::PeerShutdown);
         }
     }
 
@@ -137,22 +137,13 @@ impl Association {
         self.say_once(Control::ShutdownAck);
     }
 
-    /// An ABORT, or a SHUTDOWN COMPLETE, that shows the peer's own tag: it has no TCB any more.
-    pub(crate) fn abort_by_peer(&mut self, causes: Causes<'_>) {
-        self.on_abort(causes);
-    }
-
-    pub(crate) fn shut_down_by_peer(&mut self) {
-        self.on_shutdown_complete();
-    }
-
-    pub(super) fn on_shutdown_complete(&mut self) {
+    pub(crate) fn on_shutdown_complete(&mut self) {
         if self.state == State::ShutdownAckSent {
             self.end(Down::Shutdown);
         }
     }
 
-    pub(super) fn on_abort(&mut self, causes: Causes<'_>) {
+    pub(crate) fn on_abort(&mut self, causes: Causes<'_>) {
         self.end(match self.state {
             // Both have shut down, and everything was acknowledged: there is nothing to take back. The peer has not heard of our
             // SHUTDOWN ACK in the time that it had left.

@@ -6,7 +6,7 @@ use crate::auth::Vectors;
 use crate::config::AssocConfig;
 use crate::features::Features;
 use crate::wire::chunk::kind;
-use crate::wire::{Init, Param, ParamBuilder, param};
+use crate::wire::{Cause, CauseOwned, Init, Param, ParamBuilder, param};
 
 /// What one side says of itself.
 #[derive(Debug, Default)]
@@ -24,24 +24,18 @@ pub(crate) struct Offer<'a> {
     pub unrecognized: Vec<&'a [u8]>,
 }
 
-/// The INIT or INIT ACK can't be accepted; each says what the ABORT carries.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum OfferError {
-    /// Not even an answer.
-    Malformed,
-    /// A host name: to be resolved by nobody (RFC 9260 5.1.2).
-    HostName(Vec<u8>),
-}
-
 /// Bytes of unknown parameters that are reported.
 const MOST_REPORT: usize = 256;
 
 impl<'a> Offer<'a> {
-    pub fn read(init: &Init<'a>) -> Result<Offer<'a>, OfferError> {
+    /// What an INIT or INIT ACK that can't be accepted is refused with; `malformed` says that a parameter of it is.
+    pub fn read(init: &Init<'a>, malformed: &'static str) -> Result<Offer<'a>, CauseOwned> {
+        let malformed = || CauseOwned::from(Cause::ProtocolViolation(malformed.as_bytes()));
         let mut offer = Offer::default();
         let (mut random, mut chunks, mut hmacs) = (None, None, None);
         for param in init.params {
-            match param.map_err(|_| OfferError::Malformed)? {
+            let param = param.map_err(|_| malformed())?;
+            match param {
                 Param::Ipv4(addr) => offer.add(IpAddr::V4(addr)),
                 Param::Ipv6(addr) => offer.add(IpAddr::V6(addr)),
                 Param::Cookie(cookie) => offer.cookie = Some(cookie),
@@ -53,7 +47,12 @@ impl<'a> Offer<'a> {
                 Param::Random(bytes) => random = Some(bytes),
                 Param::ChunkList(bytes) => chunks = Some(bytes),
                 Param::HmacAlgorithms(list) => hmacs = Some(list.as_bytes()),
-                Param::HostName(name) => return Err(OfferError::HostName(name.to_vec())),
+                // To be resolved by nobody (RFC 9260 5.1.2).
+                Param::HostName(_) => {
+                    let mut address = Vec::new();
+                    ParamBuilder::new(&mut address).put(&param);
+                    return Err(Cause::UnresolvableAddress(&address).into());
+                }
                 Param::Unknown { kind, whole } => {
                     // A report that fills packets would serve nobody but those who flood others with our answers.
                     if param::report(kind) && offer.report_size() + in_report(whole) <= MOST_REPORT
@@ -69,7 +68,7 @@ impl<'a> Offer<'a> {
         }
         // RFC 4895 6.1: RANDOM and HMAC-ALGO go together, or there is no AUTH.
         if random.is_some_and(|random| random.len() != crate::auth::RANDOM) {
-            return Err(OfferError::Malformed);
+            return Err(malformed());
         }
         if let (Some(random), Some(hmacs)) = (random, hmacs) {
             offer.vectors = Vectors::of_peer(random, chunks, hmacs);

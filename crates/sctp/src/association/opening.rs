@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::offer::{self, Offer, OfferError};
+use super::offer::{self, Offer};
 use super::{AssocId, Association, Control, State, Stats};
 use crate::asconf::Asconf;
 use crate::auth::{Auth, Vectors};
@@ -19,9 +19,7 @@ use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::chunk::kind;
-use crate::wire::{
-    Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, ParamBuilder, param,
-};
+use crate::wire::{Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, param};
 
 /// Until the COOKIE ACK is here.
 #[derive(Debug, Default)]
@@ -251,7 +249,7 @@ impl Association {
         };
         let mut packet = PacketBuilder::begin(out, self.local_port, self.peer_port, tag, limit);
         let mut signed = false;
-        let checksum = if self.state == State::CookieWait {
+        if self.state == State::CookieWait {
             let head = InitHead {
                 tag: self.local_tag,
                 window: self.receiver.window(),
@@ -266,17 +264,15 @@ impl Association {
                 }
                 offer::describe(params, config, local, to, opening.vectors.as_ref());
             });
-            true
         } else {
             self.authenticate(kind::COOKIE_ECHO, &mut packet, &mut signed);
             packet.cookie_echo(&opening.cookie);
             if !opening.report.is_empty() {
                 put_error(&mut packet, &opening.report);
             }
-            // RFC 9653 5.2: not before the peer has taken our COOKIE ECHO.
-            true
-        };
-        let len = packet.finish(self.signing_key(signed), checksum);
+        }
+        // No zero checksum before the peer has taken our COOKIE ECHO (RFC 9653 5.2).
+        let len = packet.finish(self.signing_key(signed), true);
         self.set_opening_timer(now, timer);
         (id, len)
     }
@@ -337,20 +333,11 @@ impl Association {
         if self.state != State::CookieWait {
             return;
         }
-        let offer = match Offer::read(init) {
+        let offer = match Offer::read(init, "a parameter of INIT ACK is malformed") {
             Ok(offer) => offer,
-            Err(OfferError::Malformed) => {
+            Err(cause) => {
                 self.peer_tag = init.tag;
-                self.refuse_opening(&Cause::ProtocolViolation(
-                    b"a parameter of INIT ACK is malformed",
-                ));
-                return;
-            }
-            Err(OfferError::HostName(name)) => {
-                let mut address = Vec::new();
-                ParamBuilder::new(&mut address).put(&Param::HostName(&name));
-                self.peer_tag = init.tag;
-                self.refuse_opening(&Cause::UnresolvableAddress(&address));
+                self.refuse_opening(&cause.get());
                 return;
             }
         };

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::{Arrived, AssocId, Endpoint};
-use crate::association::{Association, Offer, OfferError, SetUp, State, describe, keys};
+use crate::association::{Association, Offer, SetUp, State, describe, keys};
 use crate::cookie::{Cookie, CookieError};
 use crate::time::Time;
 use crate::wire::chunk::kind;
@@ -80,18 +80,18 @@ impl Endpoint {
             Chunk::Abort {
                 tcb_missing: true, ..
             } if reflected && association.state() == State::ShutdownAckSent => {
-                association.shut_down_by_peer();
+                association.on_shutdown_complete();
             }
             Chunk::Abort {
                 tcb_missing: true,
                 causes,
             } if reflected && !association.requires_auth(kind::ABORT) => {
-                association.abort_by_peer(causes)
+                association.on_abort(causes)
             }
             Chunk::ShutdownComplete { tcb_missing: true }
                 if reflected && packet.has_one_chunk() =>
             {
-                association.shut_down_by_peer()
+                association.on_shutdown_complete()
             }
             // It has a TCB of before that we have not (8.5.1 E).
             Chunk::ShutdownAck if association.is_opening() => {
@@ -141,18 +141,10 @@ impl Endpoint {
             self.refuse(packet, init.tag, arrived, &Cause::InvalidMandatory);
             return;
         }
-        let offer = match Offer::read(init) {
+        let offer = match Offer::read(init, "a parameter of INIT is malformed") {
             Ok(offer) => offer,
-            Err(OfferError::Malformed) => {
-                let cause = Cause::ProtocolViolation(b"a parameter of INIT is malformed");
-                self.refuse(packet, init.tag, arrived, &cause);
-                return;
-            }
-            Err(OfferError::HostName(name)) => {
-                let mut address = Vec::new();
-                ParamBuilder::new(&mut address).put(&Param::HostName(&name));
-                let cause = Cause::UnresolvableAddress(&address);
-                self.refuse(packet, init.tag, arrived, &cause);
+            Err(cause) => {
+                self.refuse(packet, init.tag, arrived, &cause.get());
                 return;
             }
         };

@@ -6,7 +6,7 @@ use super::order::Turn;
 use super::reassembly::{Added, Fragment, Head, Message, Slot, Tsns};
 use super::{KEPT_PARTS, Part, Receiver};
 
-use crate::wire::Data;
+use crate::wire::{Data, DataHead};
 
 /// Parts of a message up to this long are joined, until there is so much in one.
 const SMALL_PART: usize = 256;
@@ -19,12 +19,12 @@ impl Receiver {
         } else {
             u32::from(data.ssn.0)
         };
-        let Data {
+        let DataHead {
             stream,
             unordered,
             ppid,
             ..
-        } = *data;
+        } = data.head;
         let head = Head {
             stream,
             unordered,
@@ -63,19 +63,13 @@ impl Receiver {
 
     fn place_fragment(&mut self, tsn: u64, head: Head, data: &Data) -> Result<(), &'static str> {
         let slot = Slot::of_data(tsn, data);
-        let Data {
-            begin,
-            end,
-            payload,
-            ..
-        } = *data;
         match self.pieces.add(&Fragment {
             slot,
             head,
             tsn,
-            begin,
-            end,
-            payload,
+            begin: data.begin,
+            end: data.end,
+            payload: data.payload,
         })? {
             Added::Whole(message) => self.finish(message),
             Added::Grown(slot) => {

@@ -7,7 +7,7 @@ mod violations;
 mod window;
 
 use super::*;
-use crate::wire::{Chunk, Packet, Skipped};
+use crate::wire::{Chunk, DataHead, Packet, Skipped};
 
 const NOW: Time = Time(0);
 const FIRST: Tsn = Tsn(u32::MAX - 2);
@@ -27,20 +27,17 @@ fn with(change: impl FnOnce(&mut ReceiveConfig)) -> Receiver {
 
 /// A chunk of DATA: `nth` counts TSNs; `parts` is "B", "E", "BE" or "".
 fn data<'a>(nth: u32, stream: u16, ssn: u16, parts: &str, payload: &'a [u8]) -> Data<'a> {
-    Data {
+    let head = DataHead {
         tsn: FIRST.plus(nth),
         stream,
         ssn: Ssn(ssn),
-        mid: Mid(0),
-        fsn: 0,
         ppid: 7,
         begin: parts.contains('B'),
         end: parts.contains('E'),
         unordered: parts.contains('U'),
-        immediate: false,
-        interleaved: false,
-        payload,
-    }
+        ..DataHead::default()
+    };
+    Data { head, payload }
 }
 
 fn idata<'a>(
@@ -51,12 +48,11 @@ fn idata<'a>(
     parts: &str,
     payload: &'a [u8],
 ) -> Data<'a> {
-    Data {
-        mid: Mid(mid),
-        fsn,
-        interleaved: true,
-        ..data(nth, stream, 0, parts, payload)
-    }
+    let mut data = data(nth, stream, 0, parts, payload);
+    data.head.mid = Mid(mid);
+    data.head.fsn = fsn;
+    data.head.interleaved = true;
+    data
 }
 
 fn take(receiver: &mut Receiver, chunk: &Data) -> Placed {

@@ -303,12 +303,12 @@ const fn reflected(tcb_missing: bool) -> u8 {
 
 /// A whole ABORT chunk with these causes.
 pub fn abort_chunk(causes: &[CauseOwned]) -> Vec<u8> {
-    let mut chunk = vec![kind::ABORT, 0, 0, 0];
-    let mut builder = CauseBuilder::new(&mut chunk);
-    causes.iter().for_each(|cause| {
-        builder.put(&cause.get());
+    let mut chunk = Vec::new();
+    Writer::new(&mut chunk).item(u16::from(kind::ABORT) << 8, |out| {
+        let mut builder = CauseBuilder::new(out);
+        causes.iter().for_each(|cause| {
+            builder.put(&cause.get());
+        });
     });
-    let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
-    chunk[2..4].copy_from_slice(&len.to_be_bytes());
     chunk
 }

@@ -1,5 +1,7 @@
 //! Chunks, read (RFC 9260 section 3.3; RFC 3758, 4820, 4895, 5061, 6525, 8260).
 
+use core::ops::Deref;
+
 use super::HEADER;
 use super::cause::Causes;
 use super::param::{Param, Params};
@@ -95,10 +97,27 @@ pub enum Chunk<'a> {
     },
 }
 
-/// DATA or, when `interleaved`, I-DATA. What the format does not carry is 0: `mid` and `fsn` of DATA; `ssn` of I-DATA, its `ppid`
-/// where `begin` is not set and its `fsn` where it is.
+/// DATA or I-DATA. Its head's fields are its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Data<'a> {
+    pub head: DataHead,
+    /// May be empty: the receiver answers with the cause "no user data".
+    pub payload: &'a [u8],
+}
+
+impl Deref for Data<'_> {
+    type Target = DataHead;
+
+    #[inline]
+    fn deref(&self) -> &DataHead {
+        &self.head
+    }
+}
+
+/// DATA or, when `interleaved`, I-DATA, without its payload. What the format does not carry is 0: `mid` and `fsn` of DATA; `ssn` of
+/// I-DATA, its `ppid` where `begin` is not set and its `fsn` where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DataHead {
     pub tsn: Tsn,
     pub stream: u16,
     pub ssn: Ssn,
@@ -111,24 +130,6 @@ pub struct Data<'a> {
     /// The sender wants a SACK at once (RFC 7053).
     pub immediate: bool,
     pub interleaved: bool,
-    /// May be empty: the receiver answers with the cause "no user data".
-    pub payload: &'a [u8],
-}
-
-/// A DATA or I-DATA chunk without its payload; fields as in [`Data`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DataHead {
-    pub tsn: Tsn,
-    pub stream: u16,
-    pub ssn: Ssn,
-    pub mid: Mid,
-    pub fsn: u32,
-    pub ppid: u32,
-    pub begin: bool,
-    pub end: bool,
-    pub unordered: bool,
-    pub immediate: bool,
-    pub interleaved: bool,
 }
 
 impl DataHead {
@@ -136,6 +137,20 @@ impl DataHead {
     #[inline]
     pub const fn len(interleaved: bool) -> usize {
         if interleaved { 20 } else { 16 }
+    }
+
+    /// The flags, and what both formats begin with.
+    #[inline]
+    fn common(flags: u8, [a, b, c, d, high, low]: [u8; 6]) -> DataHead {
+        DataHead {
+            tsn: Tsn(u32::from_be_bytes([a, b, c, d])),
+            stream: u16::from_be_bytes([high, low]),
+            begin: flags & BEGIN != 0,
+            end: flags & END != 0,
+            unordered: flags & UNORDERED != 0,
+            immediate: flags & IMMEDIATE != 0,
+            ..DataHead::default()
+        }
     }
 }
 
@@ -316,20 +331,12 @@ impl<'a> Data<'a> {
         let Some((h, payload)) = value.split_first_chunk::<12>() else {
             return Err(Malformed::Truncated);
         };
-        Ok(Data {
-            tsn: Tsn(u32::from_be_bytes([h[0], h[1], h[2], h[3]])),
-            stream: u16::from_be_bytes([h[4], h[5]]),
+        let head = DataHead {
             ssn: Ssn(u16::from_be_bytes([h[6], h[7]])),
-            mid: Mid(0),
-            fsn: 0,
             ppid: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
-            begin: flags & BEGIN != 0,
-            end: flags & END != 0,
-            unordered: flags & UNORDERED != 0,
-            immediate: flags & IMMEDIATE != 0,
-            interleaved: false,
-            payload,
-        })
+            ..DataHead::common(flags, [h[0], h[1], h[2], h[3], h[4], h[5]])
+        };
+        Ok(Data { head, payload })
     }
 
     #[inline]
@@ -337,39 +344,16 @@ impl<'a> Data<'a> {
         let Some((h, payload)) = value.split_first_chunk::<16>() else {
             return Err(Malformed::Truncated);
         };
-        let begin = flags & BEGIN != 0;
+        let common = DataHead::common(flags, [h[0], h[1], h[2], h[3], h[4], h[5]]);
         let shared = u32::from_be_bytes([h[12], h[13], h[14], h[15]]);
-        Ok(Data {
-            tsn: Tsn(u32::from_be_bytes([h[0], h[1], h[2], h[3]])),
-            stream: u16::from_be_bytes([h[4], h[5]]),
-            ssn: Ssn(0),
+        let head = DataHead {
             mid: Mid(u32::from_be_bytes([h[8], h[9], h[10], h[11]])),
-            fsn: if begin { 0 } else { shared },
-            ppid: if begin { shared } else { 0 },
-            begin,
-            end: flags & END != 0,
-            unordered: flags & UNORDERED != 0,
-            immediate: flags & IMMEDIATE != 0,
+            fsn: if common.begin { 0 } else { shared },
+            ppid: if common.begin { shared } else { 0 },
             interleaved: true,
-            payload,
-        })
-    }
-
-    #[inline]
-    pub fn head(&self) -> DataHead {
-        DataHead {
-            tsn: self.tsn,
-            stream: self.stream,
-            ssn: self.ssn,
-            mid: self.mid,
-            fsn: self.fsn,
-            ppid: self.ppid,
-            begin: self.begin,
-            end: self.end,
-            unordered: self.unordered,
-            immediate: self.immediate,
-            interleaved: self.interleaved,
-        }
+            ..common
+        };
+        Ok(Data { head, payload })
     }
 }
 
@@ -436,11 +420,6 @@ impl<'a> Sack<'a> {
                 u16::from_be_bytes([g[2], g[3]]),
             )
         })
-    }
-
-    #[inline]
-    pub fn gap_count(&self) -> usize {
-        self.gaps.len()
     }
 
     /// TSNs that came again since the last SACK.

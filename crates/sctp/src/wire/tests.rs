@@ -60,7 +60,7 @@ fn put(packet: &mut PacketBuilder<'_>, chunk: &Chunk<'_>) {
         tsn: i.tsn,
     };
     match chunk {
-        Chunk::Data(data) => packet.data(&data.head(), data.payload),
+        Chunk::Data(data) => packet.data(&data.head, data.payload),
         Chunk::Init(init) => packet.init(&head(init), |to| copy_params(init.params, to)),
         Chunk::InitAck(init) => packet.init_ack(&head(init), |to| copy_params(init.params, to)),
         Chunk::Sack(sack) => {
@@ -171,7 +171,7 @@ fn every_param<'a>(
             request: d,
             streams: c as u16,
         },
-        Param::HostName(&[0, 11, 0, 6, b'h', 0]),
+        Param::HostName(b"h\0"),
         Param::Unknown {
             kind: 0x7fff,
             whole: unknown,
@@ -250,7 +250,7 @@ proptest! {
         n: [u32; 4], stream: u16, ssn: u16, flags: [bool; 5], payload in proptest::collection::vec(any::<u8>(), 0..2000),
     ) {
         let [begin, end, unordered, immediate, interleaved] = flags;
-        let written = Data {
+        let head = DataHead {
             tsn: Tsn(n[0]),
             stream,
             ssn: Ssn(if interleaved { 0 } else { ssn }),
@@ -258,11 +258,11 @@ proptest! {
             fsn: if interleaved && !begin { n[2] } else { 0 },
             ppid: if interleaved && !begin { 0 } else { n[3] },
             begin, end, unordered, immediate, interleaved,
-            payload: &payload,
         };
+        let written = Data { head, payload: &payload };
         let packet = packet(|packet| {
-            packet.data(&written.head(), &payload);
-            packet.data(&written.head(), &[]);
+            packet.data(&head, &payload);
+            packet.data(&head, &[]);
         });
         let without = Data { payload: &[], ..written };
         prop_assert_eq!(chunks(&packet), [Ok(Chunk::Data(written)), Ok(Chunk::Data(without))]);
@@ -288,7 +288,7 @@ proptest! {
         });
         let all = chunks(&packet);
         let [Ok(Chunk::Sack(sack)), Ok(Chunk::Forward(first)), Ok(Chunk::Forward(second))] = all[..] else { panic!("{all:?}") };
-        prop_assert_eq!((sack.cumulative, sack.window, sack.gap_count()), (Tsn(n[0]), n[1], gaps.len()));
+        prop_assert_eq!((sack.cumulative, sack.window, sack.gaps().len()), (Tsn(n[0]), n[1], gaps.len()));
         prop_assert_eq!(sack.gaps().collect::<Vec<_>>(), gaps);
         prop_assert_eq!(sack.duplicates().collect::<Vec<_>>(), duplicates);
         prop_assert_eq!(first.streams().collect::<Vec<_>>(), plain);
@@ -331,7 +331,7 @@ fn data_and_i_data_stand_as_in_the_rfc() {
     let data = packet_of(&[
         0, 0x0b, 0, 19, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4, b'a', b'b', b'c', 0,
     ]);
-    let expected = Data {
+    let head = DataHead {
         tsn: Tsn(1),
         stream: 2,
         ssn: Ssn(3),
@@ -339,14 +339,17 @@ fn data_and_i_data_stand_as_in_the_rfc() {
         begin: true,
         end: true,
         immediate: true,
+        ..DataHead::default()
+    };
+    let expected = Data {
+        head,
         payload: b"abc",
-        ..Data::default()
     };
     assert_eq!(only(&data), Chunk::Data(expected));
     let later = [
         0x40, 5, 0, 21, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, b'a', 0, 0, 0,
     ];
-    let expected = Data {
+    let head = DataHead {
         tsn: Tsn(1),
         stream: 2,
         mid: Mid(3),
@@ -354,14 +357,14 @@ fn data_and_i_data_stand_as_in_the_rfc() {
         end: true,
         unordered: true,
         interleaved: true,
+        ..DataHead::default()
+    };
+    let expected = Data {
+        head,
         payload: b"a",
-        ..Data::default()
     };
     assert_eq!(only(&packet_of(&later)), Chunk::Data(expected));
-    assert_eq!(
-        packet(|packet| packet.data(&expected.head(), b"a"))[HEADER..],
-        later
-    );
+    assert_eq!(packet(|packet| packet.data(&head, b"a"))[HEADER..], later);
 }
 
 /// The SACK of RFC 9260 section 3.3.4: TSNs 10 to 12, 14, 15 and 17 have come.

@@ -29,7 +29,8 @@ fn a_short_message_passes_a_long_one_when_interleaved() {
                 .endpoint
                 .association(pair.id(0))
                 .expect("open")
-                .interleaves(),
+                .features()
+                .interleave,
             interleave
         );
         pair.send_all(0, 0, false, 400_000, Reliability::Full);

@@ -67,16 +67,17 @@ fn chunks(sent: &[Sent], interleave: bool) -> Vec<Data<'_>> {
         }
         let (begin, end) = (part == 0, part + 1 == sizes.len());
         let nth = list.len() as u32;
-        list.push(Data {
-            begin,
-            end,
-            unordered: *unordered,
-            ssn: Ssn(if interleave { 0 } else { *number as u16 }),
-            mid: Mid(if interleave { *number } else { 0 }),
-            fsn: if interleave { part as u32 } else { 0 },
-            interleaved: interleave,
-            ..data(nth, *stream, 0, "", &body[from..from + sizes[part]])
-        });
+        let mut data = data(nth, *stream, 0, "", &body[from..from + sizes[part]]);
+        (data.head.begin, data.head.end) = (begin, end);
+        data.head.unordered = *unordered;
+        data.head.interleaved = interleave;
+        if interleave {
+            data.head.mid = Mid(*number);
+            data.head.fsn = part as u32;
+        } else {
+            data.head.ssn = Ssn(*number as u16);
+        }
+        list.push(data);
         open.retain(|one| one.2 != at);
         if end {
             continue;

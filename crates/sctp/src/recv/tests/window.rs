@@ -27,10 +27,8 @@ fn a_sack_is_owed_for_every_second_packet_and_once_for_a_batch() {
 #[test]
 fn gaps_duplicates_and_the_i_bit_are_answered_at_once() {
     let mut receiver = receiver(false);
-    let immediate = Data {
-        immediate: true,
-        ..data(0, 0, 0, "BE", b"a")
-    };
+    let mut immediate = data(0, 0, 0, "BE", b"a");
+    immediate.head.immediate = true;
     take(&mut receiver, &immediate);
     receiver.end_of_packet(NOW);
     assert_eq!(receiver.sack_wanted(), SackWanted::Now);

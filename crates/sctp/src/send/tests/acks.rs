@@ -37,7 +37,7 @@ fn a_window_that_is_shut_is_probed_and_opens_again() {
 #[test]
 fn a_window_too_small_for_the_next_message_takes_it_when_nothing_is_in_flight() {
     let mut desk = Desk::new(config(), 1);
-    desk.sender.set_peer_window(500);
+    desk.sender.window = 500;
     desk.send(0, 400);
     desk.send(0, 400);
     assert_eq!(desk.flush().concat().len(), 1);

@@ -76,19 +76,8 @@ pub struct Seen {
 
 impl Seen {
     pub fn as_data(&self) -> Data<'_> {
-        let head = &self.head;
         Data {
-            tsn: head.tsn,
-            stream: head.stream,
-            ssn: head.ssn,
-            mid: head.mid,
-            fsn: head.fsn,
-            ppid: head.ppid,
-            begin: head.begin,
-            end: head.end,
-            unordered: head.unordered,
-            immediate: head.immediate,
-            interleaved: head.interleaved,
+            head: self.head,
             payload: &self.payload,
         }
     }
@@ -227,7 +216,7 @@ pub fn data_of(bytes: &[u8]) -> Vec<Seen> {
     chunks
         .filter_map(|chunk| match chunk {
             Chunk::Data(data) => Some(Seen {
-                head: data.head(),
+                head: data.head,
                 payload: data.payload.to_vec(),
             }),
             _ => None,
@@ -283,7 +272,7 @@ impl Receiver {
                         continue;
                     }
                     let seen = Seen {
-                        head: data.head(),
+                        head: data.head,
                         payload: data.payload.to_vec(),
                     };
                     if let Some(before) = self.arrived.insert(tsn, seen.clone()) {
@@ -403,7 +392,7 @@ pub struct World {
 impl World {
     pub fn new(config: SendConfig, initial: u32, room: usize, seed: u64) -> World {
         let mut desk = Desk::new(config, initial);
-        desk.sender.set_peer_window(room);
+        desk.sender.window = room;
         World {
             desk,
             receiver: Receiver::new(initial, room),
