@@ -415,6 +415,22 @@ mod tests {
     }
 
     #[test]
+    fn the_layout_is_that_of_the_version() {
+        let bytes = cookie().encode();
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected: [&str; 7] = [
+            "01000000000000004d0000000df8475800000000010000000200000003000000",
+            "0400000005000000080000000900060007000a000b008204c00002010126ab01",
+            "0000000000020620010db800000000000000000000000104c0000202010020",
+            &"01".repeat(32),
+            "010001c10004000300010020",
+            &"02".repeat(32),
+            "0000020001",
+        ];
+        assert_eq!(text, expected.concat());
+    }
+
+    #[test]
     fn a_cookie_with_any_bit_changed_cut_or_added_is_forged() {
         let mut keys = keys();
         let sealed = cookie().seal(&mut keys, START);

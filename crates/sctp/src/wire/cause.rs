@@ -6,7 +6,7 @@ use crate::serial::Tsn;
 
 items! {
     /// Cause codes.
-    mod code;
+    numbers code;
     enum Cause<'a>, Unknown { code, value };
     /// Causes in exactly the bytes of their chunk or parameter. An error is the last item.
     struct Causes;
@@ -39,6 +39,16 @@ items! {
     NO_AUTHORIZATION = 0xa4 => NoAuthorization(param: &'a [u8]);
     /// RFC 4895.
     UNSUPPORTED_HMAC = 0x105 => UnsupportedHmac(id: u16);
+}
+
+impl<'a> Field<'a> for Causes<'a> {
+    fn read(rest: &mut &'a [u8]) -> Result<Self, Malformed> {
+        Ok(Causes::new(core::mem::take(rest)))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
+    }
 }
 
 impl Causes<'_> {

@@ -1,6 +1,6 @@
 //! Parameters and error causes as tables: a line names a type's number, its variant, and the fields that its value is made of.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::tlv::{List, Malformed};
 use crate::serial::Tsn;
@@ -21,7 +21,7 @@ pub(super) struct Counted;
 
 /// Makes, from such a table: the types' numbers, the enum, its reader and writer, and the iterator over such items.
 macro_rules! items {
-    ($(#[$about:meta])* mod $numbers:ident;
+    ($(#[$about:meta])* numbers $numbers:ident;
      $(#[$one_of:meta])* enum $name:ident<$a:lifetime>, Unknown { $number:ident, $bytes:ident };
      $(#[$all:meta])* struct $list:ident;
      $($(#[$doc:meta])* $NUMBER:ident = $value:literal =>
@@ -133,7 +133,6 @@ fields! {
     Ipv6Addr, rest => take::<16>(rest)?.into(), address => address.octets();
     &'a [u8], rest => core::mem::take(rest), bytes => **bytes;
     List<'a>, rest => List::parse(core::mem::take(rest))?, list => list.as_bytes();
-    super::Causes<'a>, rest => super::Causes::new(core::mem::take(rest)), causes => causes.as_bytes();
 }
 
 impl<'a> Field<'a, Counted> for List<'a> {
@@ -157,22 +156,6 @@ impl Field<'_> for usize {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.resize(out.len() + self, 0);
-    }
-}
-
-/// The one address parameter that the rest is.
-impl Field<'_> for IpAddr {
-    fn read(rest: &mut &[u8]) -> Result<Self, Malformed> {
-        let mut params = super::Params::new(core::mem::take(rest));
-        let address = params.next().ok_or(Malformed::Truncated)??.as_address();
-        match (address, params.next()) {
-            (Some(address), None) => Ok(address),
-            _ => Err(Malformed::Value("not one address")),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        super::ParamBuilder::new(out).put(&(*self).into());
     }
 }
 

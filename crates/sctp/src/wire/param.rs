@@ -21,7 +21,7 @@ pub const fn report(kind: u16) -> bool {
 
 items! {
     /// Parameter types.
-    mod kind;
+    numbers kind;
     enum Param<'a>, Unknown { kind, whole };
     /// Parameters in exactly the bytes of their chunk. An error is the last item.
     struct Params;
@@ -63,6 +63,22 @@ items! {
     SET_PRIMARY = 0xc004 => SetPrimary { correlation: u32, address: IpAddr };
     SUCCESS = 0xc005 => SuccessIndication { correlation: u32 };
     ADAPTATION = 0xc006 => AdaptationLayer(indication: u32);
+}
+
+/// The one address parameter that the rest is.
+impl Field<'_> for IpAddr {
+    fn read(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        let mut params = Params::new(core::mem::take(rest));
+        let address = params.next().ok_or(Malformed::Truncated)??.as_address();
+        match (address, params.next()) {
+            (Some(address), None) => Ok(address),
+            _ => Err(Malformed::Value("not one address")),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        ParamBuilder::new(out).put(&(*self).into());
+    }
 }
 
 impl From<IpAddr> for Param<'_> {
