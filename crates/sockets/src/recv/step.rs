@@ -104,8 +104,6 @@ fn pinned_step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> 
     }
 }
 
-/// What the ring holds behind the pin, as long as its sender has not begun to take it back: that is busy elsewhere, and may make no
-/// call any more.
 /// A receive of nothing, which takes nothing: is there something, or an end?
 fn nothing(c: &Conn, v: &View<'_>) -> Step {
     if switch::readable(v) {
@@ -123,6 +121,8 @@ fn nothing(c: &Conn, v: &View<'_>) -> Step {
     }
 }
 
+/// What the ring holds behind the pin, as long as its sender has not begun to take it back: that is busy elsewhere, and may make no
+/// call any more.
 fn read_behind_pin<S: Sink>(
     c: &Conn,
     v: &View<'_>,
