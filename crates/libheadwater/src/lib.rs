@@ -58,6 +58,7 @@ mod jump;
 mod load;
 #[cfg(target_arch = "x86_64")]
 mod lookup;
+mod made;
 mod makers;
 mod names;
 mod netbuf;

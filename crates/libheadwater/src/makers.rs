@@ -7,29 +7,21 @@ use crate::fetched::fetched;
 use crate::file::FilePtr;
 use crate::files::fresh;
 use crate::given::{Opaque, Place, Text};
+use crate::made::{self, made};
 use crate::{real, stdio};
 
 macro_rules! makers {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
-        /// The C library's own.
-        pub mod own {
-            use super::*;
-
-            headwater_host::next_fns! {
-                $(fn $name($($argument: $kind),*) -> c_int;)*
-            }
-        }
-
         $(
             /// # Safety
             #[doc = concat!("As ", stringify!($name), " of the C library asks of its caller.")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> c_int {
-                if is_missing(&own::nexts::$name) {
+                if is_missing(&made::nexts::$name) {
                     return -1;
                 }
                 // SAFETY: it is there, and the arguments are the program's.
-                fresh(unsafe { own::$name($($argument),*) })
+                fresh(unsafe { made::$name($($argument),*) })
             }
         )*
     };
@@ -44,37 +36,7 @@ fn is_missing(function: &next::Next) -> bool {
     missing
 }
 
-makers! {
-    eventfd(count: c_uint, flags: c_int);
-    timerfd_create(clock: c_int, flags: c_int);
-    inotify_init();
-    inotify_init1(flags: c_int);
-    fanotify_init(flags: c_uint, of_events: c_uint);
-    posix_openpt(flags: c_int);
-    getpt();
-    pidfd_open(pid: pid_t, flags: c_uint);
-    fsmount(fd: c_int, flags: c_uint, attributes: c_uint);
-    creat(path: *const c_char, mode: mode_t);
-    creat64(path: *const c_char, mode: mode_t);
-    memfd_create(name: *const c_char, flags: c_uint);
-    shm_open(name: *const c_char, flags: c_int, mode: mode_t);
-    mkstemp(path: *mut c_char);
-    mkstemp64(path: *mut c_char);
-    mkstemps(path: *mut c_char, tail: c_int);
-    mkstemps64(path: *mut c_char, tail: c_int);
-    mkostemp(path: *mut c_char, flags: c_int);
-    mkostemp64(path: *mut c_char, flags: c_int);
-    mkostemps(path: *mut c_char, tail: c_int, flags: c_int);
-    mkostemps64(path: *mut c_char, tail: c_int, flags: c_int);
-    signalfd(fd: c_int, mask: *const sigset_t, flags: c_int);
-    // Variadic: without O_CREAT the rest is not there, and not looked at.
-    mq_open(name: *const c_char, flags: c_int, mode: mode_t, attributes: *const c_void);
-    __mq_open_2(name: *const c_char, flags: c_int);
-    open_by_handle_at(mount: c_int, handle: *mut c_void, flags: c_int);
-    open_tree(dir: c_int, path: *const c_char, flags: c_uint);
-    fsopen(name: *const c_char, flags: c_uint);
-    fspick(dir: c_int, path: *const c_char, flags: c_uint);
-}
+made! { makers }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pidfd_getfd(of: c_int, fd: c_int, flags: c_uint) -> c_int {

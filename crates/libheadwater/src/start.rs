@@ -301,7 +301,7 @@ fn look_names_up() {
     }
     if life::listens() && !signal::in_handler() {
         crate::real::nexts::resolve();
-        crate::makers::own::nexts::resolve();
+        crate::made::nexts::resolve();
         crate::prototypes::nexts::resolve();
         DONE.store(true, Ordering::Relaxed);
     }
