@@ -17,7 +17,7 @@ use crate::buffers::{Buffers, EMPTY, ROOM, length, message};
 use crate::conn::{Conn, Phase, rest};
 use crate::limits::AT_ONCE;
 use crate::pins::{Entered, Pin};
-use crate::record::{NONBLOCK, SHUT_RD, SHUT_WR, Ticket};
+use crate::record::{NONBLOCK, Record, SHUT_RD, SHUT_WR, Ticket};
 use crate::segment::{TCPONLY, Tx, View};
 use crate::{guard, look, switch, takeover, unseen};
 
@@ -111,12 +111,14 @@ pub unsafe fn counted(
         Phase::Carried | Phase::Rest => return None,
         _ => return Some(call()),
     };
-    Some(count(c, ticket, &r.received, call, bytes))
+    Some(count(c, r, ticket, &r.received, call, bytes))
 }
 
-/// Makes such a call, which has a `ticket`, and adds to the `total` what it has moved.
+/// Makes such a call, which has a `ticket` of the record `r`, and adds to the `total` there what it has moved. The entry may be another
+/// connection's by the time the call returns.
 pub(crate) fn count(
     c: &Conn,
+    r: &Record,
     ticket: Ticket,
     total: &AtomicU64,
     call: impl FnOnce() -> isize,
@@ -129,7 +131,7 @@ pub(crate) fn count(
             moved = bytes(n);
             c.operations.fetch_add(1, Ordering::Relaxed);
         }
-        c.record().leave_counted(ticket, total, moved);
+        r.leave_counted(ticket, total, moved);
     });
     n
 }

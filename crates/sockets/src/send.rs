@@ -69,7 +69,7 @@ fn tracked(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -
         counters::add(Counter::KernelMsgsTx, 1);
         n as usize
     };
-    let n = recv::count(c, ticket, &r.sent, || own(fd, iov), counts);
+    let n = recv::count(c, r, ticket, &r.sent, || own(fd, iov), counts);
     Some(moved(n))
 }
 
@@ -89,7 +89,7 @@ pub unsafe fn counted(
         Phase::Carried => return None,
         _ => return Some(call()),
     };
-    Some(recv::count(c, ticket, &r.sent, call, bytes))
+    Some(recv::count(c, r, ticket, &r.sent, call, bytes))
 }
 
 /// The same on a connection that may be carried: its direction goes to the kernel for the call, which may wait there. `None`: make
