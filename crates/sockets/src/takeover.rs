@@ -103,10 +103,6 @@ fn is_young(c: &Conn, fd: i32) -> bool {
 }
 
 fn server_step(c: &Conn, fd: i32, done: u32) {
-    // Who forked for it closes its own copy when it gets to that. To look for it costs nothing, so that is done each time.
-    if !is_alone(c) {
-        return c.hold_up(Reason::PassedOn);
-    }
     // Each operation at first, then ever more rarely.
     let next = if done < 16 { done + 1 } else { done * 2 };
     c.next_try.store(next, Ordering::Relaxed);
@@ -128,11 +124,12 @@ fn is_alone(c: &Conn) -> bool {
 fn begin(c: &Conn) -> bool {
     let record = c.record();
     if !is_alone(c) {
-        c.hold_up(Reason::PassedOn);
+        // Who forked for it closes its own copy when it gets to that.
+        hold_up_for_now(c, Reason::PassedOn);
         return false;
     }
     if !record.begin(Takeover::Changing) {
-        c.hold_up(Reason::Unsettled);
+        hold_up_for_now(c, Reason::Unsettled);
         return false;
     }
     let may = is_alone(c) && !record.has(BARRED) && !epoll::is_held();
@@ -241,22 +238,24 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
                 }
             }
         }
-        Err(Reason::Unsettled) => hold_up_for_now(c, Reason::Unsettled),
-        // A wait may be seen yet.
-        Err(Reason::UnseenWaits) if is_young(c, fd) => hold_up_for_now(c, Reason::UnseenWaits),
         Err(reason) => {
             record.finish(Takeover::Open);
-            decline(c, fd, reason);
+            match reason {
+                Reason::Unsettled => hold_up_for_now(c, reason),
+                // A wait may be seen yet.
+                Reason::UnseenWaits if is_young(c, fd) => hold_up_for_now(c, reason),
+                _ => decline(c, fd, reason),
+            }
         }
     }
 }
 
-/// A takeover fails by what may be over soon, such as counts that moved while we looked: a client tries again at its next operation.
+/// A takeover fails by what may be over soon, such as counts that moved while we looked. A client tries again at its next operation.
 fn hold_up_for_now(c: &Conn, reason: Reason) {
     c.hold_up(reason);
     let done = c.operations.load(Ordering::Relaxed);
-    c.next_try.store(done + HELD_UP_FOR, Ordering::Relaxed);
-    c.record().finish(Takeover::Open);
+    let soon = done.saturating_add(HELD_UP_FOR);
+    c.next_try.fetch_min(soon, Ordering::Relaxed);
 }
 
 /// The kernel's counts, if they agree with ours: otherwise somebody uses the connection without us.
