@@ -461,10 +461,10 @@ impl Driver {
             expedited,
             push: true,
         };
-        let takes_nothing = |info: headwater_tpi::Info| info.provider_flag & SENDZERO != 0;
+        let refuses_nothing = |info: headwater_tpi::Info| info.provider_flag & SENDZERO == 0;
         let (total, sent) = with_data(&m, |data, total| {
             let sent = match opts {
-                _ if total == 0 && !self.end.info().is_ok_and(takes_nothing) => Ok(0),
+                _ if total == 0 && self.end.info().is_ok_and(refuses_nothing) => Ok(0),
                 [] => self.end.send(data, how),
                 opts => self.end.send_with(opts, data, how),
             };

@@ -113,7 +113,7 @@ fn request(q: Queue, m: Message) {
     let data = m.to_data();
     let traces = reply::command(&m) == Some(I_TRCLOG);
     if !known
-        || reply::is_transparent(&m)
+        || !reply::is_str(&m)
         || traces && (data.is_empty() || !data.len().is_multiple_of(size))
     {
         return reply::refuse(q, m, libc::EINVAL);

@@ -25,6 +25,12 @@ pub fn command(m: &Message) -> Option<c_int> {
     m.read::<i32>()
 }
 
+/// I_STR, whose data stand behind?
+pub fn is_str(m: &Message) -> bool {
+    m.read::<iocblk>()
+        .is_some_and(|ioc| ioc.ioc_count != TRANSPARENT)
+}
+
 /// ioctl(2) itself, rather than I_STR?
 pub fn is_transparent(m: &Message) -> bool {
     m.read::<iocblk>()
