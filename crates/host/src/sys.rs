@@ -244,7 +244,9 @@ pub fn sockopt_bytes(fd: i32, level: i32, name: i32, buf: &mut [u8]) -> Result<u
 /// `to` is writable for `room` bytes.
 unsafe fn sockopt_into(fd: i32, level: i32, name: i32, to: *mut u8, room: usize) -> Result<usize> {
     let mut len = room as u32;
-    call!(getsockopt, fd, level, name, to, &raw mut len).map(|_| len as usize)
+    // SAFETY: `to` is, as the caller says, and so is the length.
+    unsafe { call!(getsockopt, fd, level, name, to, &raw mut len) }?;
+    Ok(len as usize)
 }
 
 pub fn set_sockopt<T>(fd: i32, level: i32, name: i32, value: &T) -> Result<()> {

@@ -73,7 +73,7 @@ PASS(_Unwind_Ptr, GetIPInfo, (context c, int *before), c, before)
 PASS(void *, GetLanguageSpecificData, (context c), c)
 PASS(_Unwind_Ptr, GetRegionStart, (context c), c)
 PASS(_Unwind_Ptr, GetTextRelBase, (context c), c)
-/* The frame of this function, and of the next, is one more that is unwound, and has nothing to clean up. */
+/* The frame of this function, and of _Unwind_Resume, is one more that is unwound, and has nothing to clean up. */
 PASS(_Unwind_Reason_Code, RaiseException, (exception e), e)
 PASS(void, DeleteException, (exception e), e)
 PASS(void, SetGR, (context c, int n, _Unwind_Word value), c, n, value)

@@ -192,7 +192,9 @@ impl Drop for Udp {
 fn prepare(fd: i32, v6: bool) {
     let _ = sys::set_sockopt(fd, libc::SOL_UDP, libc::UDP_GRO, &1i32);
     make_roomy(fd);
-    tell_errors(fd, v6);
+    if v6 {
+        tell_errors(fd, true);
+    }
     // One of IPv6 may send to IPv4.
     tell_errors(fd, false);
 }
