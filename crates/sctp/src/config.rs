@@ -8,6 +8,7 @@ use crate::cookie::CookieKeys;
 use crate::reset::Allowed;
 use crate::rto::RtoLimits;
 use crate::sched::SchedulerKind;
+use crate::wire::chunk::LEAST_WINDOW;
 
 /// Makes the congestion control of a path, for packets of this size.
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
@@ -113,6 +114,13 @@ pub struct AssocConfig {
 #[inline(never)]
 fn window_of_rfc_9260(mtu: usize) -> Box<dyn CongestionControl> {
     Box::new(Rfc9260::new(mtu))
+}
+
+impl AssocConfig {
+    /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).
+    pub fn window_to_offer(&self) -> usize {
+        self.receive_window.max(LEAST_WINDOW as usize)
+    }
 }
 
 impl Default for AssocConfig {

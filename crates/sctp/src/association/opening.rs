@@ -19,7 +19,9 @@ use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::chunk::kind;
-use crate::wire::{Cause, CauseOwned, Init, InitHead, List, PacketBuilder, Param, param};
+use crate::wire::{
+    Cause, CauseOwned, Init, InitFault, InitHead, List, PacketBuilder, Param, param,
+};
 
 /// Until the COOKIE ACK is here.
 #[derive(Debug, Default)]
@@ -333,24 +335,24 @@ impl Association {
         if self.state != State::CookieWait {
             return;
         }
-        let offer = match Offer::read(init, "a parameter of INIT ACK is malformed") {
-            Ok(offer) => offer,
-            Err(cause) => {
-                self.peer_tag = init.tag;
-                self.refuse_opening(&cause.get());
-                return;
-            }
-        };
-        if init.tag == 0 {
+        let fault = init.fault();
+        if fault == Some(InitFault::Tag) {
             // 3.3.3: the TCB is destroyed, an ABORT may be sent.
             self.end(Down::SetupFailed { refused: false });
             return;
         }
         self.peer_tag = init.tag;
-        if init.outbound == 0 || init.inbound == 0 {
+        if fault.is_some() {
             self.refuse_opening(&Cause::InvalidMandatory);
             return;
         }
+        let offer = match Offer::read(init, "a parameter of INIT ACK is malformed") {
+            Ok(offer) => offer,
+            Err(cause) => {
+                self.refuse_opening(&cause.get());
+                return;
+            }
+        };
         let Some(cookie) = offer.cookie else {
             let missing = param::kind::COOKIE.to_be_bytes();
             let list = List::parse(&missing).unwrap_or_default();
@@ -546,7 +548,7 @@ pub(super) fn put_error(packet: &mut PacketBuilder<'_>, report: &[CauseOwned]) {
 
 pub(super) fn receive_config(config: &AssocConfig, features: Features) -> ReceiveConfig {
     ReceiveConfig {
-        window: config.receive_window,
+        window: config.window_to_offer(),
         partial_delivery_point: config.partial_delivery_point,
         interleave: features.interleave,
         sack_every: config.sack_every,

@@ -137,7 +137,7 @@ impl Endpoint {
         arrived: &Arrived<'_>,
         known: Option<AssocId>,
     ) {
-        if init.outbound == 0 || init.inbound == 0 {
+        if init.fault().is_some() {
             self.refuse(packet, init.tag, arrived, &Cause::InvalidMandatory);
             return;
         }
@@ -227,7 +227,7 @@ impl Endpoint {
         let sealed = cookie.seal(&mut *self.config.keys, now);
         let head = InitHead {
             tag: local_tag,
-            window: u32::try_from(config.receive_window).unwrap_or(u32::MAX),
+            window: u32::try_from(config.window_to_offer()).unwrap_or(u32::MAX),
             outbound: config.outbound.min(init.inbound),
             inbound: config.inbound,
             tsn: local_tsn,

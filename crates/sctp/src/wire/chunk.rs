@@ -165,6 +165,9 @@ pub struct Init<'a> {
     pub params: Params<'a>,
 }
 
+/// Bytes that INIT and INIT ACK must offer at least (RFC 9260 sections 3.3.2 and 3.3.3, erratum 7148).
+pub const LEAST_WINDOW: u32 = 1500;
+
 /// Why an INIT or INIT ACK cannot begin an association (RFC 9260 sections 3.3.2 and 3.3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InitFault {
@@ -172,7 +175,7 @@ pub enum InitFault {
     Tag,
     /// Answered with an ABORT.
     Streams,
-    /// Below 1500 bytes; answered with an ABORT.
+    /// Below [`LEAST_WINDOW`]; answered with an ABORT.
     Window,
 }
 
@@ -378,7 +381,7 @@ impl<'a> Init<'a> {
             Some(InitFault::Tag)
         } else if self.outbound == 0 || self.inbound == 0 {
             Some(InitFault::Streams)
-        } else if self.window < 1500 {
+        } else if self.window < LEAST_WINDOW {
             Some(InitFault::Window)
         } else {
             None

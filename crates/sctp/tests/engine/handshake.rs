@@ -327,11 +327,28 @@ fn more_than_the_backlog_are_turned_away_and_none_is_lost() {
     );
 }
 
+/// The causes in the ABORTs among these.
+fn aborts(heard: &[(u8, u8, Vec<u8>)]) -> Vec<u16> {
+    let aborts = heard.iter().filter(|(kind, ..)| *kind == craft::ABORT);
+    let causes = aborts.flat_map(|(_, _, value)| craft::params(value));
+    causes.map(|(kind, _)| kind).collect()
+}
+
 #[test]
 fn malformed_inits_are_refused() {
+    const INVALID_MANDATORY: &[u16] = &[7];
     let bad = [
         (
+            "a window of 1499 bytes",
+            INVALID_MANDATORY,
+            Opening {
+                window: 1499,
+                ..Opening::default()
+            },
+        ),
+        (
             "no streams out",
+            INVALID_MANDATORY,
             Opening {
                 outbound: 0,
                 ..Opening::default()
@@ -339,6 +356,7 @@ fn malformed_inits_are_refused() {
         ),
         (
             "no streams in",
+            INVALID_MANDATORY,
             Opening {
                 inbound: 0,
                 ..Opening::default()
@@ -346,6 +364,7 @@ fn malformed_inits_are_refused() {
         ),
         (
             "tag zero",
+            &[],
             Opening {
                 tag: 0,
                 ..Opening::default()
@@ -353,22 +372,42 @@ fn malformed_inits_are_refused() {
         ),
         (
             "host name",
+            &[5],
             Opening {
                 params: vec![craft::param(11, b"example.org\0")],
                 ..Opening::default()
             },
         ),
     ];
-    for (what, opening) in bad {
-        let mut puppet = puppet(1, opening);
-        let init = puppet.opening.chunk(craft::INIT);
-        puppet.say(&[init]);
-        let heard: Vec<_> = puppet.hear().iter().map(|(kind, ..)| *kind).collect();
+    for (what, causes, mut opening) in bad {
+        let mut one = puppet(1, opening.clone());
+        let init = one.opening.chunk(craft::INIT);
+        one.say(&[init]);
+        let heard = one.hear();
+        assert_eq!(aborts(&heard), causes, "INIT, {what}");
+        assert_eq!(heard.len(), causes.len(), "INIT, {what}: {heard:?}");
+
+        opening.params.push(craft::param(craft::COOKIE_PARAM, b"c"));
+        let (mut one, id) = begun(1, opening);
+        let heard = one.say_init_ack();
+        assert_eq!(aborts(&heard), causes, "INIT ACK, {what}");
+        assert_eq!(heard.len(), causes.len(), "INIT ACK, {what}: {heard:?}");
+        let state = one.endpoint.association(id).map(|a| a.state());
         assert!(
-            heard.is_empty() || heard == [craft::ABORT],
-            "{what}: {heard:?}"
+            matches!(state, None | Some(State::Closed)),
+            "INIT ACK, {what}: {state:?}"
         );
     }
+    // The least that is enough.
+    let mut least = puppet(
+        1,
+        Opening {
+            window: 1500,
+            ..Opening::default()
+        },
+    );
+    least.say(&[least.opening.chunk(craft::INIT)]);
+    assert_eq!(least.hear()[0].0, craft::INIT_ACK);
     // An INIT is alone in its packet, and its tag is zero.
     let mut puppet = puppet(1, Opening::default());
     let init = puppet.opening.chunk(craft::INIT);
@@ -487,6 +526,33 @@ fn packets_out_of_the_blue_are_answered_as_they_must() {
         None
     );
     assert_eq!(answer(&[craft::chunk(craft::COOKIE_ACK, 0, &[])], 5), None);
+}
+
+/// RFC 9260 6: no INIT and no INIT ACK offers a window below 1500 bytes, whatever was asked for.
+#[test]
+fn no_window_below_the_least_is_offered() {
+    let small = AssocConfig {
+        receive_window: 1,
+        ..AssocConfig::default()
+    };
+    let (here, there) = (sim::address(0, 0), sim::address(1, 0));
+    let endpoint = sim::endpoint(1, &small, &[there], [8; 32]);
+    let mut one = Puppet::new(endpoint, there, here, Opening::default());
+    one.endpoint.listen(1);
+    one.say(&[one.opening.chunk(craft::INIT)]);
+    let (kind, _, answer) = &one.hear()[0];
+    assert_eq!((*kind, craft::word(answer, 4)), (craft::INIT_ACK, 1500));
+
+    let peer = Peer {
+        addresses: &[here],
+        port: 7000,
+        encap: None,
+    };
+    let now = one.now;
+    let asked = one.endpoint.connect(now, &peer, &small);
+    asked.expect("an association");
+    let (kind, _, init) = &one.hear()[0];
+    assert_eq!((*kind, craft::word(init, 4)), (craft::INIT, 1500));
 }
 
 /// An endpoint that has begun an association with a puppet, which has not heard of it yet.

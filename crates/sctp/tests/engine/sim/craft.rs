@@ -76,6 +76,7 @@ pub fn param(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
+#[derive(Clone)]
 pub struct Opening {
     pub tag: u32,
     pub window: u32,
@@ -295,6 +296,19 @@ impl Puppet {
 
     /// The same as far as the COOKIE ECHO, which gets no answer.
     pub fn answer_init(&mut self) -> Vec<(u8, u8, Vec<u8>)> {
+        self.opening
+            .params
+            .push(param(COOKIE_PARAM, b"the puppet's own"));
+        let heard = self.say_init_ack();
+        assert!(
+            heard.iter().any(|(kind, ..)| *kind == COOKIE_ECHO),
+            "a COOKIE ECHO, not {heard:?}"
+        );
+        heard
+    }
+
+    /// Answers an INIT with what the opening says, and gives what is said to that.
+    pub fn say_init_ack(&mut self) -> Vec<(u8, u8, Vec<u8>)> {
         let packets = self.packets();
         let init = packets
             .iter()
@@ -302,16 +316,8 @@ impl Puppet {
             .expect("an INIT");
         self.their_tag = word(init, 16);
         self.their_tsn = word(init, 28);
-        self.opening
-            .params
-            .push(param(COOKIE_PARAM, b"the puppet's own"));
         let init_ack = self.opening.chunk(INIT_ACK);
         self.say(&[init_ack]);
-        let heard = self.hear();
-        assert!(
-            heard.iter().any(|(kind, ..)| *kind == COOKIE_ECHO),
-            "a COOKIE ECHO, not {heard:?}"
-        );
-        heard
+        self.hear()
     }
 }
