@@ -316,17 +316,13 @@ impl Association {
         let Ok(inner) = self.served.enter() else {
             return true;
         };
-        let engine = &inner.engine;
-        let Some(association) = engine.association(self.id) else {
-            return true;
-        };
-        want.readable && (association.readable() || association.at_end())
+        let association = inner.engine.association(self.id);
+        let entry = inner.entries.get(&self.id);
+        let ends = || association.is_none_or(Engine::at_end) && !self.signal.knows_end();
+        want.readable && (association.is_some_and(Engine::readable) || ends())
+            || association.is_none() && ends()
             || want.writable && inner.has_room(self.id)
-            || want.event
-                && inner
-                    .entries
-                    .get(&self.id)
-                    .is_none_or(|e| !e.events.is_empty())
+            || want.event && entry.is_none_or(|e| !e.events.is_empty())
     }
 
     /// A hidden descriptor that is readable while there is a message, an event or the end; and while there is room to send, as
@@ -341,6 +337,14 @@ impl Association {
     pub fn want_room(&self, on: bool) {
         if let Ok(inner) = self.served.enter() {
             self.signal.want_room(on);
+            inner.raise(self.id);
+        }
+    }
+
+    /// Its user was told that nothing more comes: that wakes nobody from now on. What is an event still does.
+    pub fn note_end(&self) {
+        self.signal.note_end();
+        if let Ok(inner) = self.served.enter() {
             inner.raise(self.id);
         }
     }

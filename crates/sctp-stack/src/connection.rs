@@ -472,6 +472,7 @@ impl Progress {
             }
             Event::OrdRel => {
                 self.told_end = true;
+                by_packets.association().note_end();
                 Arrived::Released { data: nothing() }
             }
             Event::Disconnect => {

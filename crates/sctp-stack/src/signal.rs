@@ -24,6 +24,8 @@ pub struct Signal {
     raised: AtomicBool,
     /// Room to send is worth a ring.
     wants_room: AtomicBool,
+    /// The end was taken note of: it is no news any more.
+    knows_end: AtomicBool,
     /// Those who sleep beside other descriptors, and an eventfd that wakes them; -1: nobody has yet.
     beside: AtomicU32,
     poke: AtomicI32,
@@ -46,6 +48,7 @@ impl Default for Signal {
             bell: AtomicI32::new(-1),
             raised: AtomicBool::new(false),
             wants_room: AtomicBool::new(false),
+            knows_end: AtomicBool::new(false),
             beside: AtomicU32::new(0),
             poke: AtomicI32::new(-1),
             learner: Learner::new(),
@@ -179,6 +182,15 @@ impl Signal {
     #[inline]
     pub fn wants_room(&self) -> bool {
         self.wants_room.load(Ordering::Relaxed)
+    }
+
+    pub fn note_end(&self) {
+        self.knows_end.store(true, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub fn knows_end(&self) -> bool {
+        self.knows_end.load(Ordering::Relaxed)
     }
 }
 

@@ -204,18 +204,25 @@ impl ByMemory {
         Ok(())
     }
 
-    pub fn disconnect(mut self) {
+    pub fn disconnect(self) {
+        if let Some(link) = self.leave_in_peace() {
+            link.disconnect(&[]);
+        }
+    }
+
+    /// A SHUTDOWN that was answered leaves nothing to be aborted, as by packets; ours is as soon as the peer has nothing more under
+    /// way, whatever of that was not taken here. Gives back the link if there is something.
+    fn leave_in_peace(mut self) -> Option<Link> {
         let is_answered = self.is_answered();
-        let Some(link) = self.link.take() else { return };
-        // A SHUTDOWN that was answered leaves nothing to be aborted, as by packets; ours is as soon as the peer has nothing more under
-        // way, whatever of that was not taken here.
+        let link = self.link.take()?;
         let is_emptied = self.released && !link.peer_holds();
         match link.is_hushed() {
             _ if is_answered => link.part(),
             true => link.leave(),
             false if is_emptied => link.part(),
-            false => link.disconnect(&[]),
+            false => return Some(link),
         }
+        None
     }
 
     pub fn part(mut self) {
@@ -224,11 +231,9 @@ impl ByMemory {
         }
     }
 
-    pub fn close(mut self) {
-        match self.link.take() {
-            Some(link) if link.is_hushed() => link.leave(),
-            Some(link) => link.close(true),
-            None => {}
+    pub fn close(self) {
+        if let Some(link) = self.leave_in_peace() {
+            link.close(true);
         }
     }
 

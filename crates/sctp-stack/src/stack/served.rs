@@ -455,7 +455,7 @@ impl Inner {
     fn is_ready(&self, id: AssocId, entry: &Entry) -> bool {
         !entry.events.is_empty()
             || self.engine.readable(id)
-            || self.engine.association(id).is_none_or(|a| a.at_end())
+            || !entry.signal.knows_end() && self.engine.association(id).is_none_or(|a| a.at_end())
             || entry.signal.wants_room() && self.has_room(id)
     }
 
