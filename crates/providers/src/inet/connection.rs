@@ -201,15 +201,16 @@ impl Socket {
         let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
     }
 
-    pub fn shut_writing(&self) {
+    /// ENOTCONN: the connection is over.
+    pub fn shut_writing(&self) -> sys::Result<()> {
         let h = self.handle();
         // A keeper may do it later.
-        if let Some(how) = h.map_or(Some(libc::SHUT_WR), |h| life::shutting(h, libc::SHUT_WR)) {
-            let _ = sys::shutdown(self.fd, how);
-        }
+        let how = h.map_or(Some(libc::SHUT_WR), |h| life::shutting(h, libc::SHUT_WR));
+        let done = how.map_or(Ok(()), |how| sys::shutdown(self.fd, how));
         if let Some(h) = h {
             life::shut(h, libc::SHUT_WR, true);
         }
+        done
     }
 
     /// SO_ERROR, which is taken out of the socket.

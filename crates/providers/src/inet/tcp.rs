@@ -77,9 +77,12 @@ pub struct Tcp {
     /// XTI_SNDLOWAT, XTI_RCVLOWAT, where they say more than 1.
     marks: Marks,
     chosen: Chosen,
+    called: Option<Address>,
     /// The end of the peer's data was seen, and told.
     ended: bool,
     told_end: bool,
+    /// What the peer sent had ended before the error.
+    failed_behind_end: bool,
     /// The connection has failed.
     error: Option<i32>,
     /// shutdown(2) is due once nothing is held any more.
@@ -120,6 +123,8 @@ impl Tcp {
             chosen: Chosen::default(),
             ended: false,
             told_end: false,
+            called: None,
+            failed_behind_end: false,
             error: None,
             release_due: false,
             released: false,
@@ -150,6 +155,7 @@ impl Tcp {
         self.taken.clear();
         self.ended = false;
         self.told_end = false;
+        self.failed_behind_end = false;
         self.error = None;
         self.release_due = false;
         self.released = false;
@@ -210,25 +216,28 @@ impl Tcp {
     /// Whether the attempt has come to an end, and how.
     fn look_for_answer(&mut self) {
         if poll(self.socket.fd(), libc::POLLOUT) != 0 {
-            self.error = self.socket.take_error();
+            if let Some(errno) = self.socket.take_error() {
+                self.fail(errno);
+            }
             self.phase = Phase::Answered;
         }
     }
 
     fn fail(&mut self, errno: i32) -> Refusal {
-        // EPIPE of a socket that was not shut down: the reset came earlier.
-        let errno = if errno == libc::EPIPE {
-            libc::ECONNRESET
-        } else {
-            errno
-        };
-        self.error.get_or_insert(errno);
+        // EPIPE of a socket that was not shut down: a reset, behind the peer's release.
+        let behind = errno == libc::EPIPE;
+        if self.error.is_none() {
+            self.failed_behind_end = behind;
+            self.error = Some(if behind { libc::ECONNRESET } else { errno });
+        }
         self.held.clear();
         Refusal::new(TLOOK)
     }
 
+    /// Who has answered, which the kernel does not know any more where that one has reset the connection.
     fn peer(&self) -> Vec<u8> {
-        self.remote().unwrap_or_default()
+        let called = || self.called.map(Address::to_vec);
+        self.remote().or_else(called).unwrap_or_default()
     }
 }
 
@@ -324,6 +333,7 @@ impl Provider for Tcp {
             let fresh = self.fresh(self.v6)?;
             self.aside = Some(core::mem::replace(&mut self.socket, fresh));
         }
+        self.called = Some(to);
         let refused = match self.socket.connect(&to) {
             Ok(()) => None,
             Err(errno @ (libc::EAFNOSUPPORT | libc::EINVAL)) => Some((TBADADDR, errno)),
@@ -415,10 +425,13 @@ impl Provider for Tcp {
     }
 
     fn release(&mut self) -> Outcome<()> {
-        self.released = true;
-        self.release_due = true;
-        self.send_held();
-        Ok(())
+        if self.error.is_none() {
+            self.release_due = true;
+            self.send_held();
+        }
+        // It may be over, though its user has to hear of the peer's release first.
+        self.released = self.error.is_none();
+        self.released.then_some(()).ok_or(Refusal::new(TLOOK))
     }
 
     fn connection_over(&mut self) {
@@ -450,7 +463,10 @@ impl Provider for Tcp {
                 let is_gone = gone_first || self.listener.has_gone();
                 is_gone.then_some(Event::Disconnect)
             }
-            Phase::Answered if self.error.is_some() => Some(Event::Disconnect),
+            // What was reset had been made.
+            Phase::Answered if self.error.is_some_and(|e| e != libc::ECONNRESET) => {
+                Some(Event::Disconnect)
+            }
             Phase::Answered => Some(Event::Connect),
             Phase::Connected => self.next_event(),
         }

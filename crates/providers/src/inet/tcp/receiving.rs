@@ -45,7 +45,7 @@ impl Tcp {
         };
         match got {
             Ok(0) => {
-                self.ended = true;
+                self.note_end();
                 self.flush();
                 Err(nothing(self.ending().is_some()))
             }
@@ -79,7 +79,7 @@ impl Tcp {
             let mut byte = [0u8];
             let into = [headwater_host::sys::buffer(byte.as_mut_ptr(), 1)];
             match self.socket.receive(&into, libc::MSG_PEEK) {
-                Ok(0) => self.ended = true,
+                Ok(0) => self.note_end(),
                 Ok(_) => return Some(Event::Data),
                 Err(libc::EAGAIN) => {}
                 Err(errno) => {
@@ -90,16 +90,20 @@ impl Tcp {
         self.ending()
     }
 
-    /// No more data: how it ended.
+    /// There is nothing more to receive, which is so behind an error too.
+    pub(super) fn note_end(&mut self) {
+        self.ended |= self.error.is_none() || self.failed_behind_end;
+    }
+
+    /// No more data: how it ended. The peer's release came before what a send has met.
     fn ending(&mut self) -> Option<Event> {
+        if self.ended && !self.told_end {
+            return Some(Event::OrdRel);
+        }
         if self.error.is_none() && self.told_end && poll(self.socket.fd(), 0) & libc::POLLERR != 0 {
             self.error = self.socket.take_error();
         }
-        if self.error.is_some() {
-            Some(Event::Disconnect)
-        } else {
-            (self.ended && !self.told_end).then_some(Event::OrdRel)
-        }
+        self.error.map(|_| Event::Disconnect)
     }
 
     fn read_ahead(&mut self, into: &[iovec]) -> Result<usize, i32> {

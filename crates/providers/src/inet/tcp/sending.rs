@@ -160,7 +160,11 @@ impl Tcp {
         }
         if self.release_due && self.held.pending() == 0 {
             self.release_due = false;
-            self.socket.shut_writing();
+            if self.socket.shut_writing().is_err()
+                && let Some(errno) = self.socket.take_error()
+            {
+                self.fail(errno);
+            }
         }
     }
 

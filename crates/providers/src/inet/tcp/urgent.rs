@@ -150,7 +150,7 @@ impl Tcp {
         }
         let room = self.ahead.room();
         match self.socket.receive(&room, 0) {
-            Ok(0) => self.ended = true,
+            Ok(0) => self.note_end(),
             Ok(n) => self.ahead.filled(n),
             Err(libc::EAGAIN) => {}
             Err(errno) => {
