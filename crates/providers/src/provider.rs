@@ -143,12 +143,6 @@ pub trait Provider: Send {
         false
     }
 
-    /// Can there be something that neither of them has any more: datagrams taken ahead, or what comes of a connection that is not
-    /// made yet?
-    fn takes_ahead(&self) -> bool {
-        false
-    }
-
     /// Binds; `None`: any address. Gives the address and the queue length granted. An address that can't be had:
     /// TADDRBUSY, TNOADDR, TBADADDR, TACCES.
     fn bind(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)>;

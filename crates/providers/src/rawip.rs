@@ -236,10 +236,6 @@ impl Provider for Rawip {
         self.fd
     }
 
-    fn takes_ahead(&self) -> bool {
-        true
-    }
-
     fn bind(&mut self, addr: Option<&[u8]>, _qlen: u32) -> Outcome<(Vec<u8>, u32)> {
         let to = addr.map_or(Ok(Address::any(self.v6)), Address::read)?;
         let v6 = to.is_v6();

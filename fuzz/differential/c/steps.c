@@ -63,11 +63,12 @@ static void handle(void) {
 /* ---- who reads the script ---- */
 
 static struct {
-    int pid, pidfd;
+    int pid, pidfd, born;
     struct {
         int tid, busy;
     } t[THREADS];
 } known[PROCESSES];
+static int births;
 
 static int moved(int f) {
     int high = fcntl(f, F_DUPFD, HIGH);
@@ -122,6 +123,7 @@ static void take_in(int number) {
     if (s.number < 0) {
         if (known[s.process].pid != s.pid) {
             known[s.process].pid = s.pid;
+            known[s.process].born = ++births;
             known[s.process].pidfd = syscall(SYS_pidfd_open, s.pid, 0);
         }
         known[s.process].t[s.thread].tid = s.tid;
@@ -374,8 +376,11 @@ int main(int argc, char **argv) {
     }
     fflush(stdout);
     /* Children first: they are killed when their parents go. Who waits still has last words of the library's, if not of its own. */
-    for (int p = PROCESSES - 1; p >= 0; p--) {
-        if (!known[p].pid)
+    for (int left = births; left > 0; left--) {
+        int p = 0;
+        while (p < PROCESSES && (!known[p].pid || known[p].born != left))
+            p++;
+        if (p == PROCESSES)
             continue;
         struct step last = {.op = -1};
         if (known[p].t[0].busy)

@@ -345,7 +345,7 @@ OP(t_urgent) { /* slot, the slot of the other end, room: an urgent byte, which i
         usleep(1000);
     tell(" look %x", t_look(fd[a[1]]));
     char *b = empty(5000);
-    n = t_rcv(fd[a[1]], b, a[2], &flags);
+    n = received(a[1], t_rcv(fd[a[1]], b, a[2], &flags), b, a[2], &flags);
     if (n >= 0)
         tell(" flags %x", flags);
     came(b, n, a[2]);

@@ -377,6 +377,76 @@ CASE(edge_triggered, "epoll(7) EPOLLET") {
         check_eq(t_errno, TNODATA);
     }
 }
+/* What poll(2) says of an endpoint, a set says of it whenever it was put there, and poll(2) of the set. */
+static void check_in_sets(int fd, int old) {
+    struct pollfd p = {fd, POLLIN | POLLOUT, 0};
+    int fresh = must(epoll_create1(EPOLL_CLOEXEC)), sets[] = {fresh, old};
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT};
+    must(epoll_ctl(fresh, EPOLL_CTL_ADD, fd, &e));
+    must(poll(&p, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        struct pollfd of_set = {sets[i], POLLIN, 0};
+        /* Sooner the kernel is not asked again where something else is told. */
+        usleep(10);
+        e.events = 0;
+        check_eq(epoll_wait(sets[i], &e, 1, 0), p.revents != 0);
+        check_eq(e.events, p.revents);
+        check_eq(must(poll(&of_set, 1, 0)), p.revents != 0);
+    }
+    must(close(fresh));
+}
+static int set_of(int fd) {
+    int set = must(epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT};
+    must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e));
+    return set;
+}
+CASE(sets_say_what_poll_says, "epoll(7)") {
+    char byte;
+    int client = open_endpoint(), in_client = set_of(client), flags;
+    check_in_sets(client, in_client);
+    bind_at(client, unused_address(), 0);
+    check_in_sets(client, in_client);
+    struct address at = {0};
+    int listener = listener_at(&at, 1), in_listener = set_of(listener);
+    check_in_sets(listener, in_listener);
+    set_nonblock(client, 1);
+    struct t_call call = call_to(&at);
+    check_t(t_connect(client, &call, NULL), TNODATA);
+    int sequence = listen_for(listener), server = open_endpoint(), in_server = set_of(server);
+    check_in_sets(listener, in_listener);
+    accept_at(listener, sequence, server);
+    check_in_sets(server, in_server);
+    check_readable(client);
+    check_in_sets(client, in_client);
+    confirm(client);
+    /* A few are by TCP, then it may be carried. */
+    for (int i = 0; i < 200; i++) {
+        snd(client, "x", 0);
+        check_event(server, T_DATA);
+        if (i % 50 == 0)
+            check_in_sets(server, in_server);
+        check_eq(t_rcv(server, &byte, 1, &flags), 1);
+        if (i % 50 == 0)
+            check_in_sets(server, in_server);
+    }
+    check_in_sets(client, in_client);
+    if (is_in(ORD)) {
+        check_ok(t_sndrel(client));
+        check_event(server, T_ORDREL);
+        check_in_sets(server, in_server);
+        check_ok(t_rcvrel(server));
+        check_in_sets(server, in_server);
+    }
+    if (!is_in(SCTP)) {
+        check_ok(t_snddis(server, NULL));
+        check_event(client, T_DISCONNECT);
+        check_in_sets(client, in_client);
+        check_ok(t_rcvdis(client, NULL));
+    }
+    check_in_sets(client, in_client);
+    check_in_sets(server, in_server);
+}
 
 SUITE(FOR(COTS, nothing_to_receive), FOR(ORD, nothing_to_receive_after_release), FOR(COTS, nowhere_to_send),
       FOR(COTS, mode_changes_at_any_time), FOR(COTS, mode_is_of_the_open_file), FOR(COTS, events_one_after_another),
@@ -384,4 +454,4 @@ SUITE(FOR(COTS, nothing_to_receive), FOR(ORD, nothing_to_receive_after_release),
       FOR(ORD, release_of_an_untaken_connection), FOR(COTS, receive_interrupted), FOR(COTS, send_interrupted),
       FOR(LOOP, rcvconnect_interrupted), FOR(COTS, threads_serve_threads), FOR(COTS, threads_wait_for_one_endpoint),
       FOR(LOOP, threads_send_whole_tsdus), FOR(COTS, one_server_of_many_clients), FOR(COTS, many_clients_of_one_process),
-      FOR(COTS, edge_triggered))
+      FOR(COTS, edge_triggered), FOR(COTS, sets_say_what_poll_says))

@@ -19,15 +19,7 @@ impl Endpoint {
             };
             let bound = c.request(Move::BindReq, Move::BindAck, |p| p.bind(addr, qlen))?;
             c.set_qlen(bound.1);
-            let has_bell = c.provider.has_both() || bound.1 > 0;
-            Ok((bound, has_bell))
-        })
-        .map(|(bound, has_bell)| {
-            if has_bell {
-                // They may have it since before it had one.
-                self.renew_bell_in_sets();
-            }
-            bound
+            Ok(bound)
         })
     }
 

@@ -33,20 +33,12 @@ impl Endpoint {
         own | inner
     }
 
-    /// What this process has taken from the kernel is in no set of the kernel's: with a bell, which its own calls ring, sets look
-    /// here too.
+    /// What holds is not what the kernel says of the descriptor: something was taken from there, or told, or is not made yet. With a
+    /// bell, which this process's own calls ring, sets look here too.
     fn silent_bell(&self) -> Option<i32> {
-        let bell = self.takes_ahead().then(|| self.own_bell());
+        let is_open = self.enter().is_some();
+        let bell = is_open.then(|| self.own_bell());
         bell.filter(|&bell| bell >= 0)
-    }
-
-    /// Can there be something that neither kernel nor ring has any more: datagrams, or what comes of a connection that is not made
-    /// yet?
-    fn takes_ahead(&self) -> bool {
-        let entered = self.enter();
-        entered
-            .as_ref()
-            .is_some_and(|c| c.qlen > 0 || c.provider.takes_ahead() || c.provider.has_both())
     }
 
     /// What alone says what holds of the descriptor, if that is not the kernel.

@@ -270,11 +270,17 @@ impl Set {
         }
     }
 
-    /// A plain registration's connection is now carried.
+    /// A registration's connection is now carried: it was plain, or had another bell.
     pub fn carry(&self, fd: i32) {
         let mut inner = self.held();
         let Some(i) = inner.find(fd) else { return };
-        if inner.regs[i].carried || inner.regs[i].d.is_none() {
+        if inner.regs[i].d.is_none() {
+            return;
+        }
+        if inner.regs[i].carried {
+            if !self.is_inherited() && inner.change_bell(i) {
+                self.announce(&mut inner, i);
+            }
             return;
         }
         let reg = *inner.at(i);

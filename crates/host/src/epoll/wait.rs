@@ -360,9 +360,10 @@ pub fn milliseconds(timeout: Option<u64>) -> i32 {
     timeout.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32)
 }
 
-/// Adds what the kernel knows to `known` events; returns how many there are then.
+/// Adds what the kernel knows to `known` events; returns how many there are then. Of these themselves it may know more, which few
+/// are asked for.
 fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
-    if known == out.len() {
+    if known == out.len() && known > MERGED {
         return known;
     }
     inner.looked = sys::now();

@@ -588,6 +588,10 @@ impl Provider for Tcp {
             Phase::Connecting if events & (OUT | PEER_EVENTS) != 0 => IN,
             Phase::Connected => {
                 let mut means = events & !PEER_EVENTS;
+                if self.ended {
+                    // Watched or not.
+                    means &= !IN;
+                }
                 if events & PEER_EVENTS != 0
                     && !(self.told_end && events & libc::POLLERR as u32 == 0)
                 {

@@ -213,10 +213,6 @@ impl Provider for Udp {
         self.fd
     }
 
-    fn takes_ahead(&self) -> bool {
-        true
-    }
-
     fn bind(&mut self, addr: Option<&[u8]>, _qlen: u32) -> Outcome<(Vec<u8>, u32)> {
         let to = addr.map_or(Ok(Address::any(self.v6)), Address::read)?;
         if to.is_v6() != self.v6 {

@@ -149,10 +149,6 @@ impl Provider for Circuit {
         self.link.as_ref().map(|link| link.head().handle())
     }
 
-    fn takes_ahead(&self) -> bool {
-        true
-    }
-
     fn bind(&mut self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
         if let Some(addr) = addr {
             check_address(addr)?;
@@ -313,6 +309,8 @@ impl Provider for Circuit {
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
         let head = self.link.as_ref().map(Link::head);
+        // Of a connection that is over the ring counts no more, whether that was told or not.
+        let head = head.filter(|head| !head.has_hung_up());
         let mut held = Held {
             options: &mut self.options,
             ring: head.map(|head| head.outgoing().capacity()),

@@ -112,6 +112,24 @@ impl Inner {
         added
     }
 
+    /// Takes the bell that there is now in place of the former one; false: it is the same.
+    pub fn change_bell(&mut self, i: usize) -> bool {
+        let reg = &mut self.regs[i];
+        let Some(bell) = reg.d.and_then(|d| d.bell(reg.h)) else {
+            return false;
+        };
+        if bell == reg.bell || reg.orphan || reg.h.kind() == Kind::Epoll {
+            return false;
+        }
+        let former = reg.bell;
+        if core::mem::take(&mut reg.rings) {
+            self.delete(former);
+        }
+        let _ = self.add_bell(i, bell);
+        let _ = self.watch(i, true);
+        true
+    }
+
     /// What the kernel must watch on the shadow.
     pub fn needed(&self, i: usize) -> u32 {
         let reg = &self.regs[i];

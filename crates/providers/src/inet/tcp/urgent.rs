@@ -22,6 +22,12 @@ impl Taken {
         self.0.first().copied()
     }
 
+    /// How many there are in a row, from the first on.
+    fn in_a_row(&self) -> usize {
+        let follows = |pair: &&[usize]| pair[1] == pair[0] + 1;
+        1 + self.0.windows(2).take_while(follows).count()
+    }
+
     fn add(&mut self, before: usize) {
         if self.0.last() != Some(&before) {
             self.0.push(before);
@@ -113,16 +119,17 @@ impl Tcp {
         }
         let first = into.iter().find(|v| v.iov_len > 0).ok_or(libc::EAGAIN)?;
         let ring = self.socket.unread_by_ring();
-        let mut byte = [0u8];
         let read = if ring > 0 {
             let room = first.iov_len.min(before).min(ring);
             self.socket.receive(&[cut(first, room)], 0)
         } else if first.iov_len < before {
             self.socket.receive(&[*first], 0)
         } else {
-            // It ends before the byte, or has it as data where another one has come: by one call, since that may happen any time.
-            let both = [cut(first, before), one(&mut byte)];
-            self.socket.receive(&both, 0)
+            // It ends before the byte, or has it as data where another one has come: by one call, since that may happen any time. What
+            // follows it is as little wanted.
+            let mut row = vec![0; self.taken.in_a_row()];
+            let all = headwater_host::sys::buffer(row.as_mut_ptr(), row.len());
+            self.socket.receive(&[cut(first, before), all], 0)
         };
         match read {
             Ok(n @ 1..) => {
