@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::sys;
-use libc::{mmsghdr, msghdr};
+use libc::mmsghdr;
 use syscalls::{Sysno, syscall};
 
 use super::icmp;
 use crate::Address;
 use crate::again;
-use crate::control::{Control, put_control};
+use crate::control::{Control, controls, put_control};
 use crate::slots::{Slot, Slots};
 
 /// Packets per call at most.
@@ -189,7 +189,7 @@ impl Slot {
         let from = Address::of_storage(&self.from)?;
         let control_len = self.control_len;
         let (whole, control) = self.parts();
-        let told = told(control, control_len);
+        let told = told(control.0.get(..control_len)?);
         let (mut to, mut header) = (told.to, 0);
         // A ping socket of IPv4 does not show the header, but tells the address; a raw one does it the other way round.
         if !v6 && to.is_none() {
@@ -221,35 +221,26 @@ struct Told {
 }
 
 /// What the control messages say.
-fn told(control: &mut Control, len: usize) -> Told {
+fn told(control: &[u8]) -> Told {
     let mut told = Told::default();
-    let mut message: msghdr = sys::zeroed();
-    message.msg_control = control.0.as_mut_ptr() as *mut _;
-    message.msg_controllen = len as _;
-    // SAFETY: the kernel has filled the control buffer up to this length; the macros stay inside.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(&message);
-        while !c.is_null() {
-            let data = libc::CMSG_DATA(c);
-            match ((*c).cmsg_level, (*c).cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    let octets = (data.add(8) as *const [u8; 4]).read();
-                    told.to = Some(Ipv4Addr::from(octets).into());
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    let octets = (data as *const [u8; 16]).read();
-                    told.to = Some(Ipv6Addr::from(octets).into());
-                }
-                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
-                    told.ttl = Some((data as *const i32).read_unaligned() as u8);
-                }
-                (libc::IPPROTO_IP, libc::IP_TOS) => told.tos = Some(data.read()),
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    told.tos = Some((data as *const i32).read_unaligned() as u8);
-                }
-                _ => {}
+    for (level, name, value) in controls(control) {
+        let number = || value.first_chunk().map(|n| i32::from_ne_bytes(*n) as u8);
+        match (level, name) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let to = value.get(8..).and_then(|rest| rest.first_chunk::<4>());
+                told.to = to.map(|octets| IpAddr::from(*octets));
             }
-            c = libc::CMSG_NXTHDR(&message, c);
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                told.to = value
+                    .first_chunk::<16>()
+                    .map(|octets| IpAddr::from(*octets));
+            }
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                told.ttl = number();
+            }
+            (libc::IPPROTO_IP, libc::IP_TOS) => told.tos = value.first().copied(),
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => told.tos = number(),
+            _ => {}
         }
     }
     told

@@ -6,7 +6,7 @@ use headwater_host::sys;
 use super::icmp::{self, Trouble};
 use crate::Address;
 use crate::again;
-use crate::control::Control;
+use crate::control::{Control, controls};
 
 const ORIGIN_LOCAL: u8 = 1;
 const ORIGIN_ICMP: u8 = 2;
@@ -54,7 +54,7 @@ pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
         sys::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
     })
     .ok()?;
-    let said = extended(&message);
+    let said = extended(control.0.get(..message.msg_controllen)?);
     Some(Failure {
         to: Address::of_storage(&to)?,
         errno: said.map_or(libc::ECONNREFUSED, |e| e.errno as i32),
@@ -63,21 +63,15 @@ pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
     })
 }
 
-fn extended(message: &libc::msghdr) -> Option<Extended> {
-    // SAFETY: the kernel filled the control buffer; the macros stay inside.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(message);
-        while !c.is_null() {
-            let which = ((*c).cmsg_level, (*c).cmsg_type);
-            if which == (libc::IPPROTO_IP, libc::IP_RECVERR)
-                || which == (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
-            {
-                return Some((libc::CMSG_DATA(c) as *const Extended).read_unaligned());
-            }
-            c = libc::CMSG_NXTHDR(message, c);
-        }
-    }
-    None
+fn extended(control: &[u8]) -> Option<Extended> {
+    let is_error = |&(level, name, _): &(i32, i32, &[u8])| {
+        (level, name) == (libc::IPPROTO_IP, libc::IP_RECVERR)
+            || (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+    };
+    let (_, _, value) = controls(control).find(is_error)?;
+    let whole = value.first_chunk::<{ size_of::<Extended>() }>()?;
+    // SAFETY: as many bytes as it has, which may be any; unaligned.
+    Some(unsafe { whole.as_ptr().cast::<Extended>().read_unaligned() })
 }
 
 fn trouble(e: Extended) -> Option<Trouble> {

@@ -63,20 +63,11 @@ fn each(ep: i32, mut each: impl FnMut(Registration)) -> bool {
     let Ok(file) = opened.and_then(hidden::hide_or_keep) else {
         return false;
     };
-    // Signal handlers may have little stack, and must not allocate. A line takes some ninety bytes.
-    let mut buf = [0u8; 1024];
-    let mut have = 0;
-    while let Ok(n @ 1..) = sys::read_bytes(file, &mut buf[have..]) {
-        have += n;
-        let whole = buf[..have]
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |at| at + 1);
-        let lines = core::str::from_utf8(&buf[..whole]).unwrap_or("").lines();
-        lines.filter_map(registration).for_each(&mut each);
-        buf.copy_within(whole..have, 0);
-        have -= whole;
-    }
+    // A line takes some ninety bytes.
+    sys::each_line::<200>(file, |line| {
+        registration(line).into_iter().for_each(&mut each);
+        false
+    });
     hidden::close(file);
     true
 }
