@@ -235,5 +235,4 @@ pub fn find<'a>(
 }
 
 #[cfg(test)]
-#[path = "conclude/tests.rs"]
 mod tests;

@@ -4,7 +4,7 @@ mod format;
 
 use format::Run;
 
-use super::ranges::{self, Beside};
+use super::ranges;
 use super::tcp::SIZES;
 use super::work::{Work, Works};
 use super::xti::flow::highest;
@@ -265,14 +265,10 @@ fn middle(arm: &ArmReport) -> Option<&Sample> {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    let of = |pairs: &[(usize, Arm)]| -> Vec<Beside> {
-        let beside = |&(column, arm): &(usize, Arm)| Beside { column, arm };
-        pairs.iter().map(beside).collect()
-    };
-    let normal = of(&[(0, TCP), (2, XTI_TCP), (3, SCTP)]);
-    let mut seeds = ranges::UDP.seeds(cells, "udp", &of(&[(0, UDP), (1, XTI_UDP), (2, UDP2)]));
+    let normal = [(0, TCP), (2, XTI_TCP), (3, SCTP)];
+    let mut seeds = ranges::UDP.seeds(cells, "udp", &[(0, UDP), (1, XTI_UDP), (2, UDP2)]);
     seeds.extend(ranges::TCP.seeds(cells, "benchmark", &normal));
-    seeds.extend(ranges::TCP.seeds(cells, "nice2", &of(&[(1, TCP)])));
+    seeds.extend(ranges::TCP.seeds(cells, "nice2", &[(1, TCP)]));
     let mut plots = sizes::four(cells, "udp", SCRIPTS[0].title, UDP.name);
     for script in &SCRIPTS[1..] {
         plots.extend(sizes::four(cells, script.name, script.title, TCP.name));

@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 
 use crate::cells::CellReport;
-use crate::conclude::find;
+use crate::conclude::{self, find};
+use crate::conclusion::Conclusion;
 use crate::experiment::Arm;
 use crate::findings::{Seed, Sheet, Value};
 use crate::numbers::number;
 use crate::placement::Placement;
+use crate::sizes;
 use crate::tables::{self, Machines, TCP_OF_2007, UDP_OF_2007};
 
 /// The sizes that are carried over.
@@ -31,29 +33,40 @@ pub const TCP: Ranges = Ranges {
     machines: &TCP_OF_2007,
 };
 
-/// One of their columns beside one of our arms.
-pub struct Beside {
-    pub column: usize,
-    pub arm: Arm,
-}
+/// One of their columns, by its place, and one of our arms.
+type Beside = (usize, Arm);
 
 impl Ranges {
+    /// Of the experiment `work`; `beside` begins with the baseline.
+    pub fn conclude(&self, cells: &[CellReport], work: &str, beside: &[Beside]) -> Conclusion {
+        let title = work.to_uppercase();
+        let mut sheets = sizes::sheets(cells, work, &title);
+        sheets.push(self.sheet(work));
+        Conclusion {
+            plots: sizes::four(cells, work, &title, beside[0].1.name),
+            sheets,
+            seeds: self.seeds(cells, work, beside),
+            headlines: conclude::headlines(work, cells),
+            ..Conclusion::default()
+        }
+    }
+
     /// The range of their machines beside what the cells `WORK-SIZE` measured; `beside` begins with the baseline.
     pub fn seeds(&self, cells: &[CellReport], work: &str, beside: &[Beside]) -> Vec<Seed> {
-        let Some(base) = beside.first() else {
+        let Some(&base) = beside.first() else {
             return Vec::new();
         };
         let at = |size: usize| {
-            beside.iter().map(move |other| Seed {
+            beside.iter().map(move |&(column, arm)| Seed {
                 file: self.file.to_string(),
                 what: format!(
                     "{size} {}, {}: messages a second, on their {} machines",
                     if size == 1 { "byte" } else { "bytes" },
-                    self.machines.columns[other.column],
+                    self.machines.columns[column],
                     self.machines.rows.len() / SIZES.len()
                 ),
-                theirs: self.theirs(size, base.column, other.column),
-                ours: ours(cells, work, size, base.arm, other.arm),
+                theirs: self.theirs(size, base.0, column),
+                ours: ours(cells, work, size, base.1, arm),
             })
         };
         SIZES.into_iter().flat_map(at).collect()
@@ -127,64 +140,4 @@ fn ours(cells: &[CellReport], work: &str, size: usize, base: Arm, arm: Arm) -> S
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::{Cell, Sample, Unit, streams};
-    use crate::verdict::Series;
-
-    const BASE: Arm = streams("base");
-    const OTHER: Arm = streams("other");
-    const BESIDE: [Beside; 2] = [
-        Beside {
-            column: 0,
-            arm: BASE,
-        },
-        Beside {
-            column: 2,
-            arm: OTHER,
-        },
-    ];
-
-    #[test]
-    fn their_counts_of_ten_seconds_become_rates_and_factors() {
-        let seeds = UDP.seeds(&[], "udp", &BESIDE);
-        assert_eq!(seeds.len(), 8);
-        assert_eq!(seeds[2].theirs, "47,258-140,633/s");
-        assert_eq!(seeds[3].theirs, "58,725-157,407/s, 1.06-1.38x");
-        assert!(seeds.iter().all(|seed| seed.ours.is_empty()));
-    }
-
-    #[test]
-    fn ours_are_told_by_placement() {
-        let series = |arm, rate| Series {
-            arm,
-            samples: vec![Some(Sample {
-                rate,
-                ..Sample::default()
-            })],
-            failures: Vec::new(),
-            syscalls: None,
-            wrong_contents: false,
-        };
-        let cell = Cell::new("udp-64", Unit::Rate, vec![BASE, OTHER]);
-        let found = |placement| {
-            let all = [series(BASE, 100_000.0), series(OTHER, 250_000.0)];
-            CellReport::new(&cell, placement, &all)
-        };
-        let cells = [found(Placement::Same), found(Placement::Apart)];
-        let seeds = UDP.seeds(&cells, "udp", &BESIDE);
-        assert_eq!(seeds[2].ours, "apart 100,000/s; same 100,000/s");
-        assert_eq!(
-            seeds[3].ours,
-            "apart 250,000/s, 2.50x; same 250,000/s, 2.50x"
-        );
-        assert_eq!(seeds[0].ours, "");
-    }
-
-    #[test]
-    fn every_machine_has_a_row_for_each_size() {
-        let sheet = TCP.sheet("tcp");
-        assert_eq!((sheet.rows.len(), sheet.columns.len()), (28, 9));
-        assert!(sheet.rows.iter().all(|row| row.len() == 9));
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ mod wire;
 use shared::NAGLE;
 
 use super::printed::{Told, parse};
-use super::ranges::{self, Beside};
+use super::ranges;
 use super::work::{Work, Works, boxed};
 use super::xti::flow::highest;
 use super::xti::sockets;
@@ -49,7 +49,6 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
     const SHARED: (&str, &str) = ("shm", "SCTP within the host");
     const WIRE: (&str, &str) = ("udp", "SCTP over UDP");
     let beside = [(0, NAGLE), (1, sockets(highest().0)), (3, SCTP_MORE)];
-    let beside = beside.map(|(column, arm)| Beside { column, arm });
     let mut plots = sizes::four(cells, SHARED.0, SHARED.1, NAGLE.name);
     // Nothing of the kernel's sends messages there.
     plots.extend(sizes::four(cells, WIRE.0, WIRE.1, ""));

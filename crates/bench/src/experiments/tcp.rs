@@ -1,18 +1,16 @@
 //! One way at every size, as netperf's TCP ranges do it: TCP with and without Nagle, at artificial priorities, the faces that
 //! Headwater gives the same work, UNIX sockets, and SCTP as the third subject.
 
-use super::ranges::{self, Beside};
+use super::ranges;
 use super::sctp::SCTP_MORE;
 use super::work::{Works, boxed};
 use super::xti::flow::{PLAIN, XTI_SHARED, flow, highest, rival};
 use super::xti::pair::{End, Pair, Way};
 use super::xti::sockets;
 use crate::cells::CellReport;
-use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, ACCELERATED_NODELAY, Arm, TCP, TCP_NODELAY, UNIX, streams};
 use crate::placement::Placement::Apart;
-use crate::sizes;
 
 /// By powers of two; the most telling first.
 pub const SIZES: [usize; 15] = [
@@ -59,39 +57,10 @@ fn stream(size: usize) -> Pair {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    const TITLE: &str = "TCP";
-    let beside = [
-        (0, TCP),
-        (1, sockets(highest().0)),
-        (2, XTI),
-        (3, SCTP_MORE),
-    ];
-    let beside = beside.map(|(column, arm)| Beside { column, arm });
-    let mut sheets = sizes::sheets(cells, WORK, TITLE);
-    sheets.push(ranges::TCP.sheet(WORK));
-    Conclusion {
-        plots: sizes::four(cells, WORK, TITLE, TCP.name),
-        sheets,
-        seeds: ranges::TCP.seeds(cells, WORK, &beside),
-        headlines: conclude::headlines("tcp", cells),
-        ..Conclusion::default()
-    }
+    let sockets = sockets(highest().0);
+    let beside = [(0, TCP), (1, sockets), (2, XTI), (3, SCTP_MORE)];
+    ranges::TCP.conclude(cells, WORK, &beside)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::carriage::Proof;
-
-    #[test]
-    fn every_size_is_there_and_sockets_that_claim_to_be_fast_must_prove_it() {
-        let cells = experiment().cells();
-        let mut sizes: Vec<usize> = cells.iter().filter_map(|cell| cell.size).collect();
-        sizes.sort_unstable();
-        let powers: Vec<usize> = (0..15).map(|power| 1 << power).collect();
-        assert_eq!(sizes, powers);
-        for cell in cells {
-            assert!(matches!(cell.proof, Proof::Carried { ends: 2 }));
-        }
-    }
-}
+mod tests;

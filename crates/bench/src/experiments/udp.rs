@@ -3,18 +3,16 @@
 
 use rustix::process::geteuid;
 
-use super::ranges::{self, Beside};
+use super::ranges;
 use super::tcp::SIZES;
 use super::work::{Works, boxed};
 use super::xti::flow::highest;
 use super::xti::pair::{Pair, Way};
 use super::xti::{datagrams, sockets};
 use crate::cells::CellReport;
-use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, shared, streams};
 use crate::placement::Placement::Apart;
-use crate::sizes;
 
 const WORK: &str = "udp";
 
@@ -58,16 +56,5 @@ fn of_size(size: usize) -> Pair {
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {
-    const TITLE: &str = "UDP";
-    let beside = [(0, SOCKETS), (1, XTI), (2, SHARED)];
-    let beside = beside.map(|(column, arm)| Beside { column, arm });
-    let mut sheets = sizes::sheets(cells, WORK, TITLE);
-    sheets.push(ranges::UDP.sheet(WORK));
-    Conclusion {
-        plots: sizes::four(cells, WORK, TITLE, SOCKETS.name),
-        sheets,
-        seeds: ranges::UDP.seeds(cells, WORK, &beside),
-        headlines: conclude::headlines("udp", cells),
-        ..Conclusion::default()
-    }
+    ranges::UDP.conclude(cells, WORK, &[(0, SOCKETS), (1, XTI), (2, SHARED)])
 }

@@ -7,7 +7,7 @@ pub(super) mod pair;
 mod trips;
 
 use super::printed::Told;
-use super::ranges::{self, Beside};
+use super::ranges;
 use super::work::{Works, boxed};
 use crate::cells::CellReport;
 use crate::conclude;
@@ -40,10 +40,9 @@ fn conclude(cells: &[CellReport]) -> Conclusion {
     let groups = ["stream", "datagrams", "within"];
     let plots = groups.map(|group| (group, conclude::pairs("xti", group)));
     let all = plots.each_ref().map(|(_, pairs)| pairs.clone()).concat();
-    let beside = |(column, arm): (usize, Arm)| Beside { column, arm };
     let rival = sockets(flow::highest().0);
-    let tcp = [(0, flow::NAGLE), (1, rival), (2, flow::XTI)].map(beside);
-    let udp = [(0, datagrams::SOCKETS), (1, datagrams::XTI)].map(beside);
+    let tcp = [(0, flow::NAGLE), (1, rival), (2, flow::XTI)];
+    let udp = [(0, datagrams::SOCKETS), (1, datagrams::XTI)];
     let mut found = conclude::compared("xti", &plots, &[("ratios", all)], cells);
     found.seeds = ranges::TCP.seeds(cells, "tcp", &tcp);
     found.seeds.extend(ranges::UDP.seeds(cells, "udp", &udp));

@@ -21,6 +21,19 @@ CASE(release_step_by_step, "XNS 5.2 t_sndrel(), t_rcvrel()") {
     check_look(p.client, 0);
     check_look(p.server, 0);
 }
+CASE(release_keeps_the_address, "XNS 5.2 t_rcvrel()") {
+    struct pair p = connected();
+    struct address before = own_address(p.client), after;
+    check_ok(t_sndrel(p.client));
+    check_event(p.server, T_ORDREL);
+    check_ok(t_rcvrel(p.server));
+    check_ok(t_sndrel(p.server));
+    check_event(p.client, T_ORDREL);
+    check_ok(t_rcvrel(p.client));
+    check_state(p.client, T_IDLE);
+    after = own_address(p.client);
+    check(same_address(&before, &after));
+}
 CASE(release_by_the_server, "XNS 5.2 t_sndrel()") {
     struct pair p = connected();
     check_ok(t_sndrel(p.server));
@@ -639,7 +652,7 @@ CASE(a_great_send_waits_behind_what_is_gathered, "XNS 5.2 t_snd()") {
     rcv_wave(p.server, 0, n, 7000);
 }
 
-SUITE(FOR(TCP, what_is_gathered_behind_a_full_way_arrives), FOR(TCP, a_great_send_waits_behind_what_is_gathered), FOR(ORD, release_step_by_step), FOR(ORD, release_by_the_server), FOR(ORD, release_seen_stays), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
+SUITE(FOR(TCP, what_is_gathered_behind_a_full_way_arrives), FOR(TCP, a_great_send_waits_behind_what_is_gathered), FOR(ORD, release_step_by_step), FOR(ORD, release_keeps_the_address), FOR(ORD, release_by_the_server), FOR(ORD, release_seen_stays), FOR(ORD, release_at_once), FOR(ORD & ~SCTP, release_one_way),
       FOR(ORD, release_not_taken_yet), FOR(ORD, release_after_the_data), FOR(ORD, release_looks_from_rcv),
       FOR(ORD, release_wakes_rcv), FOR(ORD, release_with_nothing_to_take), FOR(ORD, release_ends_sending),
       FOR(ORD, release_ends_receiving), FOR(ORD, release_with_data_unsupported), FOR(ORD, release_by_reldata),

@@ -82,6 +82,24 @@ impl Inner {
         self.report(i, events, posted)
     }
 
+    /// An edge brings all that holds. Where sending has gone over to the kernel since its registration, that says nothing of room yet.
+    pub fn room_unasked_for(&mut self, i: usize) -> u32 {
+        let reg = &self.regs[i];
+        let asked = reg.kernel.is_some_and(|kernel| kernel & OUT != 0);
+        let room = reg.want() & OUT;
+        let is_edge = reg.events & ET != 0 && reg.carried && is_socket(reg.h);
+        if asked || room == 0 || !is_edge || self.needed(i) & OUT == 0 {
+            return 0;
+        }
+        let reg = &mut self.regs[i];
+        let Some(d) = reg.d.filter(|d| d.has_kernel_room(reg.h)) else {
+            return 0;
+        };
+        reg.last.told |= room;
+        reg.last.edges.1 = d.edges(reg.h).1;
+        room
+    }
+
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
         // First: a send that is refused from here on makes the next room an edge.

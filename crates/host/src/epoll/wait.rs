@@ -540,6 +540,9 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
     } else {
         let holds = inner.still(i, event.events);
         events = inner.reported(i, holds);
+        if events != 0 {
+            events |= inner.room_unasked_for(i);
+        }
         let _ = inner.watch(i, false);
     }
     if !silent {

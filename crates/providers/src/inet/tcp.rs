@@ -179,6 +179,7 @@ impl Tcp {
     fn renew(&mut self) -> Outcome<()> {
         let fresh = self.fresh(self.v6)?;
         if let Some(bound) = self.bound {
+            let was = fresh.is_reusable();
             self.socket.reusable(true);
             fresh.reusable(true);
             if super::bind(fresh.fd(), &bound).is_err() {
@@ -186,7 +187,7 @@ impl Tcp {
                 let _ = super::bind(fresh.fd(), &bound.with_port(0));
                 self.bound = local(fresh.fd());
             }
-            fresh.reusable(false);
+            fresh.reusable(was);
         }
         self.socket = fresh;
         Ok(())
@@ -584,7 +585,8 @@ impl Provider for Tcp {
 
     fn kernel_means(&self, events: u32) -> u32 {
         match self.phase {
-            Phase::Idle => 0,
+            // Without a connection it hangs up.
+            Phase::Idle | Phase::Answered => 0,
             Phase::Connecting if events & (OUT | PEER_EVENTS) != 0 => IN,
             Phase::Connected => {
                 let mut means = events & !PEER_EVENTS;
