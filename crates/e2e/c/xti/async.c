@@ -448,10 +448,38 @@ CASE(sets_say_what_poll_says, "epoll(7)") {
     check_in_sets(server, in_server);
 }
 
+/* Nothing is left to be told, whatever the one who shut down has not read; and nothing wakes who waits for more. */
+static void check_behind_a_shutdown(const char *link) {
+    by(link);
+    struct pair p = connected();
+    struct pollfd in = {p.server, POLLIN, 0};
+    int set = must(epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event event = {.events = EPOLLIN};
+    must(epoll_ctl(set, EPOLL_CTL_ADD, p.server, &event));
+    snd(p.server, "not read", 0);
+    check_event(p.client, T_DATA);
+    check_ok(t_sndrel(p.client));
+    check_event(p.server, T_ORDREL);
+    check_eq(epoll_wait(set, &event, 1, PATIENCE), 1);
+    check_ok(t_rcvrel(p.server));
+    for (int i = 0; i < 2; i++) {
+        check_eq(poll(&in, 1, 50), 0);
+        check_eq(epoll_wait(set, &event, 1, 0), 0);
+        check_look(p.server, 0);
+        if (i == 0)
+            check_ok(t_close(p.client));
+    }
+    check_ok(t_sndrel(p.server));
+    check_state(p.server, T_IDLE);
+}
+CASE(nothing_comes_behind_a_shutdown_shm, "RFC 9260 9.2") { check_behind_a_shutdown("shm"); }
+CASE(nothing_comes_behind_a_shutdown_udp, "RFC 9260 9.2") { check_behind_a_shutdown("udp"); }
+
 SUITE(FOR(COTS, nothing_to_receive), FOR(ORD, nothing_to_receive_after_release), FOR(COTS, nowhere_to_send),
       FOR(COTS, mode_changes_at_any_time), FOR(COTS, mode_is_of_the_open_file), FOR(COTS, events_one_after_another),
       FOR(COTS, data_that_came_with_the_connection), FOR(COTS, disconnect_after_an_untaken_connection),
       FOR(ORD, release_of_an_untaken_connection), FOR(COTS, receive_interrupted), FOR(COTS, send_interrupted),
       FOR(LOOP, rcvconnect_interrupted), FOR(COTS, threads_serve_threads), FOR(COTS, threads_wait_for_one_endpoint),
       FOR(LOOP, threads_send_whole_tsdus), FOR(COTS, one_server_of_many_clients), FOR(COTS, many_clients_of_one_process),
-      FOR(COTS, edge_triggered), FOR(COTS, sets_say_what_poll_says))
+      FOR(COTS, edge_triggered), FOR(COTS, sets_say_what_poll_says),
+      FOR(SCTP, nothing_comes_behind_a_shutdown_shm), FOR(SCTP, nothing_comes_behind_a_shutdown_udp))

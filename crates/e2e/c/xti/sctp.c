@@ -424,29 +424,6 @@ BY_BOTH(shutdown_is_answered_behind_a_refused_send, "RFC 9260 9.2") {
     check_state(p.server, T_IDLE);
     check_look(p.server, 0);
 }
-/* Nothing is left to be told, whatever the one who shut down has not read; and nothing wakes who waits for more. */
-BY_BOTH(nothing_comes_behind_a_shutdown, "RFC 9260 9.2") {
-    struct pair p = connected();
-    struct pollfd in = {p.server, POLLIN, 0};
-    int set = must(epoll_create1(EPOLL_CLOEXEC));
-    struct epoll_event event = {.events = EPOLLIN};
-    must(epoll_ctl(set, EPOLL_CTL_ADD, p.server, &event));
-    snd(p.server, "not read", 0);
-    check_event(p.client, T_DATA);
-    check_ok(t_sndrel(p.client));
-    check_event(p.server, T_ORDREL);
-    check_eq(epoll_wait(set, &event, 1, PATIENCE), 1);
-    check_ok(t_rcvrel(p.server));
-    for (int i = 0; i < 2; i++) {
-        check_eq(poll(&in, 1, 50), 0);
-        check_eq(epoll_wait(set, &event, 1, 0), 0);
-        check_look(p.server, 0);
-        if (i == 0)
-            check_ok(t_close(p.client));
-    }
-    check_ok(t_sndrel(p.server));
-    check_state(p.server, T_IDLE);
-}
 BY_BOTH(shutdown_wakes_who_waits, "XNS 5.2 t_rcv() TLOOK") {
     struct pair p = connected();
     struct releasing r = {p.client, 30};
@@ -705,7 +682,7 @@ SUITE(FOR(SCTP, options_have_defaults), FOR(SCTP, options_keep_what_was_set), BO
       BOTH(options_go_with_messages), BOTH(streams_are_agreed_on), BOTH(streams_begin_anew), BOTH(streams_are_added),
       BOTH(no_room_takes_nothing), BOTH(shutdown_ends_both_directions), BOTH(shutdown_is_answered_by_the_transport),
       BOTH(shutdown_is_answered_behind_a_refused_send),
-      BOTH(nothing_comes_behind_a_shutdown), BOTH(shutdown_wakes_who_waits), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
+      BOTH(shutdown_wakes_who_waits), BOTH(aborts_are_told), BOTH(nobody_refuses), BOTH(connects_again),
       BOTH(connect_data_is_refused), BOTH(what_was_sent_survives_the_process),
       FOR(SCTP, what_was_sent_waits_to_be_accepted), FOR(SCTP, killed_peers_disconnect),
       BOTH(several_addresses), FOR(SCTP, addresses_have_one_port), BOTH(ports_belong_to_one), BOTH(ipv6),
