@@ -377,12 +377,17 @@ CASE(edge_triggered, "epoll(7) EPOLLET") {
         check_eq(t_errno, TNODATA);
     }
 }
+static int set_of(int fd, int events) {
+    int set = must(epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event e = {.events = events};
+    must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e));
+    return set;
+}
 /* What poll(2) says of an endpoint, a set says of it whenever it was put there, and poll(2) of the set. */
 static void check_in_sets(int fd, int old) {
     struct pollfd p = {fd, POLLIN | POLLOUT, 0};
-    int fresh = must(epoll_create1(EPOLL_CLOEXEC)), sets[] = {fresh, old};
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT};
-    must(epoll_ctl(fresh, EPOLL_CTL_ADD, fd, &e));
+    int fresh = set_of(fd, EPOLLIN | EPOLLOUT), sets[] = {fresh, old};
+    struct epoll_event e;
     must(poll(&p, 1, 0));
     for (int i = 0; i < 2; i++) {
         struct pollfd of_set = {sets[i], POLLIN, 0};
@@ -395,25 +400,19 @@ static void check_in_sets(int fd, int old) {
     }
     must(close(fresh));
 }
-static int set_of(int fd) {
-    int set = must(epoll_create1(EPOLL_CLOEXEC));
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT};
-    must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &e));
-    return set;
-}
 CASE(sets_say_what_poll_says, "epoll(7)") {
     char byte;
-    int client = open_endpoint(), in_client = set_of(client), flags;
+    int client = open_endpoint(), in_client = set_of(client, EPOLLIN | EPOLLOUT), flags;
     check_in_sets(client, in_client);
     bind_at(client, unused_address(), 0);
     check_in_sets(client, in_client);
     struct address at = {0};
-    int listener = listener_at(&at, 1), in_listener = set_of(listener);
+    int listener = listener_at(&at, 1), in_listener = set_of(listener, EPOLLIN | EPOLLOUT);
     check_in_sets(listener, in_listener);
     set_nonblock(client, 1);
     struct t_call call = call_to(&at);
     check_t(t_connect(client, &call, NULL), TNODATA);
-    int sequence = listen_for(listener), server = open_endpoint(), in_server = set_of(server);
+    int sequence = listen_for(listener), server = open_endpoint(), in_server = set_of(server, EPOLLIN | EPOLLOUT);
     check_in_sets(listener, in_listener);
     accept_at(listener, sequence, server);
     check_in_sets(server, in_server);
@@ -453,9 +452,8 @@ static void check_behind_a_shutdown(const char *link) {
     by(link);
     struct pair p = connected();
     struct pollfd in = {p.server, POLLIN, 0};
-    int set = must(epoll_create1(EPOLL_CLOEXEC));
-    struct epoll_event event = {.events = EPOLLIN};
-    must(epoll_ctl(set, EPOLL_CTL_ADD, p.server, &event));
+    int set = set_of(p.server, EPOLLIN);
+    struct epoll_event event;
     snd(p.server, "not read", 0);
     check_event(p.client, T_DATA);
     check_ok(t_sndrel(p.client));

@@ -125,11 +125,6 @@ impl Endpoint {
     #[cold]
     pub(super) fn tell_sets(&self) {
         self.carried.store(1, Ordering::Relaxed);
-        self.renew_bell_in_sets();
-    }
-
-    #[cold]
-    pub(super) fn renew_bell_in_sets(&self) {
         let own = self.handle();
         for (fd, _) in table::entries().filter(|&(_, h)| h == own) {
             epoll::carried(fd);

@@ -92,11 +92,13 @@ impl Inner {
             return 0;
         }
         let reg = &mut self.regs[i];
-        let Some(d) = reg.d.filter(|d| d.has_kernel_room(reg.h)) else {
+        // First: a send that is refused from here on makes the next room an edge.
+        let edges = reg.descriptor().edges(reg.h);
+        if !reg.descriptor().has_kernel_room(reg.h) {
             return 0;
-        };
+        }
         reg.last.told |= room;
-        reg.last.edges.1 = d.edges(reg.h).1;
+        reg.last.edges.1 = edges.1;
         room
     }
 
