@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use headwater_e2e::lab;
 
 use crate::rows;
-use crate::script::{Over, Script, Step};
+use crate::script::{Over, Script};
+
+mod said;
 
 const BOUND: Duration = Duration::from_secs(60);
 /// As often a script runs natively before ours is no answer of the kernel's: at first, with time for each step, and before it is
@@ -25,11 +27,10 @@ const AT_LAST: usize = 20;
 const SELDOM: usize = 500;
 /// The same where its answers vary.
 const VARYING: usize = 40;
+/// How often a script runs anew that differs at times, until it tells of a row.
+const ANEW: usize = 8;
 /// No more than [`SLOWLY`] when that has taken so long.
 const LONG: Duration = Duration::from_secs(20);
-
-/// How an error is printed that has no name: it is one of the kernel's inside.
-const INTERNAL: &str = "= internal error";
 
 /// Where scripts run: the programs that run them, and a folder for what the library leaves.
 pub struct Machine {
@@ -268,11 +269,23 @@ impl Machine {
         let Verdict::Differs { expected, seen, .. } = verdict else {
             return None;
         };
-        if let Some(row) = row_of_what_is_said(expected, seen) {
+        if let Some(row) = said::row(expected, seen) {
             return Some(row);
         }
         // Who was killed leaves none. Had it ended by exit it would not differ, or tell of a row.
-        let (here, there) = (results(script, expected), results(script, seen));
+        let (here, there) = (said::results(script, expected), said::results(script, seen));
+        // What came behind the first difference is no reason for it, and who waits since then could not end by exit.
+        let first = here.iter().zip(&there).position(|(a, b)| a != b);
+        let cut = first.and_then(|first| script.until_kills_behind(first));
+        let of_cut = |cut: Script| {
+            (0..ANEW).find_map(|_| match self.compare(&cut) {
+                Verdict::Row(row) => Some(row),
+                _ => None,
+            })
+        };
+        if let Some(row) = cut.and_then(of_cut) {
+            return Some(row);
+        }
         let both =
             |place: usize, word| here[place].starts_with(word) && there[place].starts_with(word);
         let gentle = script.without_kills(
@@ -293,18 +306,16 @@ impl Machine {
         }
         // Once more, each step with time to have its effect.
         let last = match self.look(script, true) {
-            Verdict::Differs { expected, seen, .. } => {
-                match row_of_what_is_said(&expected, &seen) {
-                    Some(row) => return Verdict::Row(row),
-                    None => self.look_for(script, true, AT_LAST),
-                }
-            }
+            Verdict::Differs { expected, seen, .. } => match said::row(&expected, &seen) {
+                Some(row) => return Verdict::Row(row),
+                None => self.look_for(script, true, AT_LAST),
+            },
             other => return other,
         };
         let Verdict::Differs { expected, seen, .. } = &last else {
             return last;
         };
-        if script.over == Over::Xti && is_about_who_comes_first(script, expected, seen) {
+        if said::is_about_who_comes_first(script, expected, seen) {
             return Verdict::Varies;
         }
         // What we answer seldom the kernel may answer as seldom.
@@ -391,178 +402,6 @@ impl Machine {
     }
 }
 
-/// A row that only what is said tells of.
-fn row_of_what_is_said(expected: &[String], seen: &[String]) -> Option<&'static str> {
-    let says = |what: &[&str]| {
-        let all = |line: &String| what.iter().all(|word| line.contains(word));
-        expected.iter().any(all)
-    };
-    // As a number, or as EPOLLERR only.
-    if says(&[INTERNAL]) || says(&[" recvmmsg ", "= waits"]) && says(&[" signal "]) {
-        return rows::named("internal-error");
-    }
-    if was_low_water_set_under_a_wait(expected, seen) {
-        return rows::named("low-water-waits");
-    }
-    let splices = |line: &&String| line.contains(" splice ") && line.contains("= waits");
-    let splices = expected.iter().filter(splices).count();
-    if splices > 1 || splices > 0 && says(&[" close", "= waits"]) {
-        return rows::named("pipe-held");
-    }
-    match was_closed_under_a_wait(expected, seen) {
-        true => rows::named("poll-held"),
-        false => None,
-    }
-}
-
-/// What this output says of each step.
-fn results(script: &Script, said: &[String]) -> Vec<String> {
-    let mut lines = said.iter();
-    let result = |step: &Step| {
-        let step = step.to_string();
-        let mut rest = lines.by_ref().filter_map(|line| line.strip_prefix(&step));
-        let result = rest.find(|rest| rest.is_empty() || rest.starts_with(' '));
-        result.unwrap_or_default().to_string()
-    };
-    script.steps.iter().map(result).collect()
-}
-
-/// Do these differ first in which of two threads that wait on an endpoint is served? No page says who comes first.
-fn is_about_who_comes_first(script: &Script, expected: &[String], seen: &[String]) -> bool {
-    let served = |result: &str| -> Vec<usize> {
-        let answers = result.split(" | ").skip(1);
-        let places = answers.filter_map(|answer| answer.split(' ').next()?.parse().ok());
-        places.collect()
-    };
-    let mut waiting: Vec<(usize, &Step)> = Vec::new();
-    let both = [results(script, expected), results(script, seen)];
-    for (place, step) in script.steps.iter().enumerate() {
-        let [here, there] = [&both[0][place], &both[1][place]];
-        if here != there {
-            let of_several = |&at: &usize| {
-                let known = waiting.iter().find(|(other, _)| *other == at);
-                known.is_some_and(|(_, one)| {
-                    let beside = |(_, other): &&(usize, &Step)| {
-                        let slots = one.numbers.first() == other.numbers.first();
-                        one.process == other.process && slots
-                    };
-                    waiting.iter().filter(beside).count() > 1
-                })
-            };
-            return [here, there]
-                .iter()
-                .any(|r| served(r).iter().any(of_several));
-        }
-        let done = served(here);
-        waiting.retain(|(at, _)| !done.contains(at));
-        if here.starts_with(" = waits") {
-            waiting.push((place, step));
-        }
-    }
-    false
-}
-
-/// Do these differ only behind a close by a thread while another of its process waits in poll or select?
-fn was_closed_under_a_wait(expected: &[String], seen: &[String]) -> bool {
-    let differs = expected.iter().zip(seen).position(|(a, b)| a != b);
-    let until = differs.map_or(expected.len().min(seen.len()), |at| at + 1);
-    let (mut waiting, mut used) = (Vec::new(), Vec::new());
-    for line in &expected[..until.min(expected.len())] {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [process, thread, name, ref arguments @ ..] = words[..] else {
-            continue;
-        };
-        let numbers: Vec<i64> = arguments.iter().map_while(|n| n.parse().ok()).collect();
-        let is_under = |at: &(&str, &str, u16)| at.0 == process && at.1 != thread;
-        match name {
-            "poll" | "ppoll" | "select" | "pselect" if line.contains("= waits") => {
-                waiting.push((process, thread, slots_of_a_wait(name, &numbers)));
-            }
-            "close" | "close_range" | "closes_all" | "fclose" | "dup2" | "dup3" => {
-                if waiting.iter().any(is_under) {
-                    return true;
-                }
-                if name == "close" {
-                    used.retain(|at| Some(at) != numbers.first().map(|&n| (process, n)).as_ref());
-                }
-            }
-            "fork" => {
-                let child = arguments.first().copied().unwrap_or_default();
-                let own = used.iter().filter(|at| at.0 == process);
-                let copies: Vec<_> = own.map(|&(_, slot)| (child, slot)).collect();
-                used.extend(copies);
-            }
-            _ => {
-                for &slot in numbers.iter().take(slots_put_into(name)) {
-                    let is_waited_on = waiting
-                        .iter()
-                        .any(|at| is_under(at) && at.2 >> (slot & 15) & 1 != 0);
-                    if is_waited_on && used.contains(&(process, slot)) {
-                        return true;
-                    }
-                    used.push((process, slot));
-                }
-            }
-        }
-    }
-    false
-}
-
-/// A bit for each slot that such a call looks at.
-fn slots_of_a_wait(name: &str, numbers: &[i64]) -> u16 {
-    let asked = numbers.iter().skip(1).take(3);
-    match name.ends_with("select") {
-        true => asked.fold(0, |all, &set| all | set as u16),
-        false => asked
-            .filter(|&&entry| entry >= 0)
-            .fold(0, |all, entry| all | 1 << (entry & 15)),
-    }
-}
-
-/// How many slots a step puts new numbers into. What is in them it closes, and of several the second may get the number of the first.
-fn slots_put_into(name: &str) -> usize {
-    match name {
-        "pair" | "pipe" => 2,
-        "accept" | "accept4" | "connect" | "dup" | "dupfd" | "epoll_create" | "listen" | "take" => {
-            1
-        }
-        _ => 0,
-    }
-}
-
-/// Do these differ only from where a call waits to receive while SO_RCVLOWAT, set in the same process, asks for more than one byte?
-fn was_low_water_set_under_a_wait(expected: &[String], seen: &[String]) -> bool {
-    let level = libc::SOL_SOCKET.to_string();
-    let option = libc::SO_RCVLOWAT.to_string();
-    let (mut waiting, mut set) = (Vec::new(), Vec::new());
-    for (ours, theirs) in expected.iter().zip(seen) {
-        let words: Vec<&str> = ours.split_whitespace().collect();
-        let is_set = |value: &&str| !matches!(*value, "0" | "1");
-        let process = words.first().copied().unwrap_or_default();
-        match words[..] {
-            [_, _, "setopt", _, at, name, ref value, ..]
-                if at == level && name == option && is_set(value) =>
-            {
-                set.push(process);
-            }
-            [_, _, name, ..]
-                if (name.starts_with("recv") || name.starts_with("read"))
-                    && ours.contains("= waits") =>
-            {
-                waiting.push(process);
-            }
-            _ => {}
-        }
-        if waiting.iter().any(|process| set.contains(process)) {
-            return true;
-        }
-        if ours != theirs {
-            return false;
-        }
-    }
-    false
-}
-
 /// Told against that answer of theirs which ours is like for the longest.
 fn differs(how: How, known: Vec<Vec<String>>, seen: Vec<String>) -> Verdict {
     let alike = |answer: &Vec<String>| {
@@ -633,6 +472,3 @@ pub fn source(over: Over) -> String {
     ]
     .concat()
 }
-
-#[cfg(test)]
-mod tests;

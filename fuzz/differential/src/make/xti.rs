@@ -61,6 +61,8 @@ struct Maker {
     next_address: i64,
     sent: i64,
     has_set: [bool; PROCESSES],
+    /// Are endpoints in it asked for room?
+    has_room: [bool; PROCESSES],
     /// Of what each slot is an endpoint.
     providers: [Provider; SLOTS as usize],
     /// In which another thread may wait. It is not closed nor cut off: by messages such a call goes on.
@@ -80,6 +82,7 @@ pub fn xti(seed: u64) -> Script {
         next_address: 1,
         sent: 0,
         has_set: [false; PROCESSES],
+        has_room: [false; PROCESSES],
         providers: [Ticots; SLOTS as usize],
         may_wait: [false; SLOTS as usize],
     };
@@ -469,14 +472,11 @@ impl Maker {
             true => 0,
             false => self.of(&[0, libc::EPOLLOUT]),
         };
-        // Of tcp a set has the kernel's words: without a connection, a hangup, which the step leaves out.
-        let is_tcp = self.provider == Tcp;
-        let once = match is_tcp {
-            true => 0,
-            false => self.of(&[0, 0, 0, libc::EPOLLONESHOT]),
-        };
+        let once = self.of(&[0, 0, 0, libc::EPOLLONESHOT]);
         let events = (libc::EPOLLIN | room | once) as i64;
-        match self.below(8) {
+        let which = self.below(8);
+        self.has_room[process] |= room != 0 && which <= 3;
+        match which {
             0..=2 => self.say(
                 process,
                 0,
@@ -495,7 +495,8 @@ impl Maker {
                 "epoll_ctl",
                 &[set, libc::EPOLL_CTL_DEL.into(), slot, 0],
             ),
-            5 if !is_tcp => {
+            // Of room poll can't leave out what the steps do.
+            5 if !self.has_room[process] => {
                 let of = |slot: i64| slot | i64::from(libc::POLLIN) << 4;
                 self.say(process, 0, "poll", &[0, of(set), of(slot), -1]);
             }
@@ -634,8 +635,10 @@ impl Maker {
             2 | 3 => 1,
             _ => self.of(&[0, 1, 5, 64, -1]),
         };
-        // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not.
+        // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not. One holds the
+        // last of the number alone, which is a small buffer.
         let lengths = match which {
+            0 | 1 if self.providers[slot as usize] == Udp2 => [4, 4, 4, 8, 4, 0, 3],
             2 | 3 => [4, 4, 4, 4, 1, 0, 3],
             _ => [4, 4, 4, 8, 1, 0, 3],
         };
