@@ -228,7 +228,7 @@ impl Endpoint {
         }
     }
 
-    /// As [`with`](Endpoint::with), for what may change the provider's descriptors.
+    /// As [`with`](Endpoint::with), for what may change the provider's descriptors, or what threads sleep for.
     fn changing<T>(&self, f: impl FnOnce(&mut Core) -> Outcome<T>) -> Outcome<T> {
         let mut entered = self.enter();
         let Some(core) = &mut *entered else {
@@ -241,8 +241,15 @@ impl Endpoint {
         let shown = self.fd.load(Ordering::Relaxed) >= 0;
         let is_other = core.shadow != now;
         core.shadow = now;
+        let is_turned = is_other || inner != self.inner.load(Ordering::Relaxed);
+        if is_turned && self.asleep.has_sleepers() {
+            // At what it had before.
+            self.ring();
+        } else {
+            self.tell_sleepers(core);
+        }
         if shown && epoll::any() {
-            if is_other || inner != self.inner.load(Ordering::Relaxed) {
+            if is_turned {
                 drop(entered);
                 self.renew_in_sets();
             }

@@ -160,7 +160,6 @@ impl Endpoint {
         let mut event = None;
         let _ = self.changing(|c| {
             event = c.peek();
-            self.tell_sleepers(c);
             Ok(())
         });
         event
@@ -175,7 +174,6 @@ impl Endpoint {
         let mut taken = None;
         let _ = self.changing(|c| {
             taken = c.take();
-            self.tell_sleepers(c);
             Ok(())
         });
         taken

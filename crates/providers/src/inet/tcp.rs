@@ -69,7 +69,7 @@ pub struct Tcp {
     /// Where the user has bound it.
     bound: Option<Address>,
     listener: Listener,
-    /// The bound (and perhaps listening) socket, while `socket` is a connection that was accepted here.
+    /// The bound (and perhaps listening) socket, while `socket` is a connection that was accepted here, or is being released.
     aside: Option<Socket>,
     held: Held,
     run: Run,
@@ -169,6 +169,8 @@ impl Tcp {
             return false;
         };
         self.socket = socket;
+        // What was chosen meanwhile.
+        self.chosen.renew(self.socket.fd(), self.v6);
         if self.listener.qlen > 0 {
             self.phase = Phase::Listening;
         }
@@ -178,19 +180,37 @@ impl Tcp {
     /// A new socket at the old address, where that can be had; the old one is the kernel's to finish.
     fn renew(&mut self) -> Outcome<()> {
         let fresh = self.fresh(self.v6)?;
-        if let Some(bound) = self.bound {
-            let was = fresh.is_reusable();
-            self.socket.reusable(true);
-            fresh.reusable(true);
-            if super::bind(fresh.fd(), &bound).is_err() {
-                // Somebody else has the port by now.
-                let _ = super::bind(fresh.fd(), &bound.with_port(0));
-                self.bound = local(fresh.fd());
-            }
-            fresh.reusable(was);
+        if let Some(bound) = self.bound
+            && !self.is_bound_beside(&fresh, &bound)
+        {
+            // Somebody else has the port by now.
+            let _ = super::bind(fresh.fd(), &bound.with_port(0));
+            self.bound = local(fresh.fd());
         }
         self.socket = fresh;
         Ok(())
+    }
+
+    /// Has a fresh socket got the endpoint's address, which the one before it has too?
+    fn is_bound_beside(&self, fresh: &Socket, bound: &Address) -> bool {
+        let both = [&self.socket, fresh];
+        let were = both.map(Socket::is_reusable);
+        both.iter().for_each(|socket| socket.reusable(true));
+        let is_bound = super::bind(fresh.fd(), bound).is_ok();
+        both.iter()
+            .zip(were)
+            .for_each(|(socket, was)| socket.reusable(was));
+        is_bound
+    }
+
+    /// What is left of the connection after its release shall not keep the endpoint from its address, nor anybody else have it meanwhile.
+    fn keep_address(&mut self) {
+        if let Some(bound) = self.bound
+            && self.aside.is_none()
+        {
+            let fresh = self.fresh(self.v6).ok();
+            self.aside = fresh.filter(|fresh| self.is_bound_beside(fresh, &bound));
+        }
     }
 
     /// Takes a port of the kernel's choice by its number: one that was not named the kernel gives away with a connection that fails,

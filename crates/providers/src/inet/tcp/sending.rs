@@ -160,10 +160,7 @@ impl Tcp {
         }
         if self.release_due && self.held.pending() == 0 {
             self.release_due = false;
-            if self.bound.is_some() {
-                // What is left of the connection afterwards shall not keep the endpoint from its address.
-                self.socket.reusable(true);
-            }
+            self.keep_address();
             if self.socket.shut_writing().is_err()
                 && let Some(errno) = self.socket.take_error()
             {
