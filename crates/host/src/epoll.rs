@@ -26,7 +26,7 @@ use crate::counters::{self, Reason};
 use crate::lifecycle::{self, Part};
 use crate::poll::Confined;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-use crate::table::{self, Descriptor, Handle, Kind};
+use crate::table::{self, Arrivals, Descriptor, Handle, Kind};
 use crate::{next, process, sys};
 
 /// epoll's bits for behaviour rather than readiness.
@@ -547,6 +547,12 @@ impl Descriptor for Sets {
     }
     fn edges(&self, h: Handle) -> (u64, u64) {
         (by_handle(h).map_or(0, Set::arrivals), 0)
+    }
+    fn kernel_arrivals(&self, h: Handle) -> Arrivals {
+        by_handle(h).map_or(Arrivals::default(), Set::kernel_arrivals)
+    }
+    fn has_counted_all(&self, h: Handle) -> bool {
+        by_handle(h).is_some_and(Set::has_counted_all)
     }
     /// Of what the kernel knows by itself; the rest is [`ready`](Descriptor::ready)'s.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {

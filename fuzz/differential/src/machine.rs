@@ -274,9 +274,9 @@ impl Machine {
         }
         // Who was killed leaves none. Had it ended by exit it would not differ, or tell of a row.
         let (here, there) = (said::results(script, expected), said::results(script, seen));
-        // What came behind the first difference is no reason for it, and who waits since then could not end by exit.
+        // What came behind the first difference is no reason for it, and whoever waits since then is killed with its parent, though that one ends by exit.
         let first = here.iter().zip(&there).position(|(a, b)| a != b);
-        let cut = first.and_then(|first| script.until_kills_behind(first));
+        let cut = first.and_then(|first| script.until(first));
         let of_cut = |cut: Script| {
             (0..ANEW).find_map(|_| match self.compare(&cut) {
                 Verdict::Row(row) => Some(row),

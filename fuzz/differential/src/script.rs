@@ -87,16 +87,13 @@ impl fmt::Display for Step {
 }
 
 impl Script {
-    /// Up to this step, if there are kills behind it.
-    pub fn until_kills_behind(&self, last: usize) -> Option<Script> {
+    /// Up to this step, if there are others behind it.
+    pub fn until(&self, last: usize) -> Option<Script> {
         let (steps, behind) = self.steps.split_at_checked(last + 1)?;
-        behind
-            .iter()
-            .any(|step| step.name == "kill")
-            .then(|| Script {
-                steps: steps.to_vec(),
-                ..self.clone()
-            })
+        (!behind.is_empty()).then(|| Script {
+            steps: steps.to_vec(),
+            ..self.clone()
+        })
     }
 
     /// With an end by exit in the place of each kill, and of each step, by its place, at which a process `dies`, if there are any.
@@ -232,15 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_a_difference_is_cut_off_where_it_kills() {
-        let text = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 read 3 5\n1 0 kill\n0 0 write 2 5\n";
+    fn what_is_behind_a_step_is_cut_off() {
+        let text = "threads 1\nrestarts 0\n0 0 fork 1\n1 0 read 3 5\n1 0 kill\n";
         let script = text.parse::<Script>().expect("a script");
-        let told = script.until_kills_behind(1).expect("a kill").to_string();
+        let told = script.until(1).expect("a kill").to_string();
         assert!(told.ends_with("0 0 fork 1\n1 0 read 3 5\n"), "{told}");
-        // None is behind these, and there is no such step.
-        for last in [2, 3, 4] {
-            assert_eq!(script.until_kills_behind(last), None);
-        }
+        assert_eq!(script.until(2), None);
+        assert_eq!(script.until(3), None);
     }
 
     #[test]

@@ -75,6 +75,8 @@ impl Endpoint {
         self.with(|c| match adopted {
             Ok(()) => {
                 c.answered(seq);
+                // There may be another request, which nobody looked for.
+                self.ring();
                 let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
                 c.state = moves
                     .iter()
@@ -130,6 +132,7 @@ impl Endpoint {
                 p.reject(seq, data)
             })?;
             c.answered(seq);
+            self.ring();
             Ok(())
         })
     }

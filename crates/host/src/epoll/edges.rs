@@ -107,6 +107,8 @@ impl Inner {
         // First: a send that is refused from here on makes the next room an edge.
         let reg = &self.regs[i];
         let room = reg.d.filter(|_| is_socket(reg.h)).map(|d| d.edges(reg.h).1);
+        // Likewise: what the look at a set makes the kernel say again it says at the next one.
+        let taken_back = reg.d.map(|d| d.kernel_arrivals(reg.h).taken_back);
         let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
         let Some(d) = reg.d else { return 0 };
@@ -117,7 +119,7 @@ impl Inner {
             seen &= !IN | reg.last.seen;
         }
         reg.last.seen = seen;
-        reg.last.taken_back = d.kernel_arrivals(reg.h).taken_back;
+        reg.last.taken_back = taken_back.unwrap_or_default();
         if holds != 0 {
             (reg.last.told, reg.last.ends) = (holds, d.ends(reg.h));
         }
@@ -313,7 +315,10 @@ impl Inner {
             reg.last.edges.0 = edges.0;
             if ready & IN != 0 {
                 reg.last.bytes = (edges.0, by_kernel.count);
-                reg.last.taken_back = by_kernel.taken_back;
+                if !kernel {
+                    // Else that was seen before, by its report.
+                    reg.last.taken_back = by_kernel.taken_back;
+                }
             }
             reg.last.ends = d.ends(reg.h);
             if kernel || came_by_kernel {

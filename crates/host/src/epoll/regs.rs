@@ -58,6 +58,8 @@ pub struct Inner {
     pub orphans: bool,
     /// Some are mute: they are looked at again and again.
     pub mutes: bool,
+    /// How often the kernel was made to say again what holds, which whoever waits on what holds this set hears too.
+    pub posts: u64,
     /// Some are sets.
     has_sets: bool,
     /// It is, or was, in another set.
@@ -248,6 +250,7 @@ impl Inner {
             duplicates: false,
             orphans: false,
             mutes: false,
+            posts: 0,
             has_sets: false,
             nested: false,
             shared: false,
@@ -305,6 +308,12 @@ impl Inner {
         let named = |&i: &usize| self.at(i).generation & 0x7_ffff == tag.generation();
         let found = self.find(tag.fd()).filter(named);
         found.or_else(|| self.orphans_of(tag.fd()).find(named))
+    }
+
+    /// Does this hold of each that can be reached by its number?
+    pub fn all(&self, holds: impl Fn(&Reg) -> bool) -> bool {
+        let reached = self.by_fd.iter().filter(|&&slot| slot > 0);
+        reached.map(|&slot| self.at(slot as usize - 1)).all(holds)
     }
 
     /// Has it one by this number, reached or not?

@@ -5,13 +5,14 @@ use core::cell::UnsafeCell;
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
+use super::last::ENDS;
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::counters::{self, Reason};
 use crate::process;
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
-use crate::table::{self, Descriptor, Handle, Kind, Trait};
+use crate::table::{self, Arrivals, Descriptor, Handle, Kind, Trait};
 
 mod held;
 
@@ -651,6 +652,36 @@ impl Set {
         };
         let each = inner.regs.iter().map(Reg::arrivals);
         each.fold(inner.news, u64::wrapping_add)
+    }
+
+    /// What has come to members by the kernel, and room there, and how often we have made it say again what holds.
+    pub fn kernel_arrivals(&self) -> Arrivals {
+        let Some(inner) = self.held_unless_forking() else {
+            return Arrivals::default();
+        };
+        let live = inner.regs.iter().filter(|r| r.is_live());
+        let count = |r: &Reg| {
+            let d = r.descriptor();
+            d.kernel_arrivals(r.h).count.wrapping_add(d.edges(r.h).1)
+        };
+        Arrivals {
+            count: live.map(count).fold(0, u64::wrapping_add),
+            taken_back: inner.posts,
+            certain: false,
+        }
+    }
+
+    /// Is that all? Ends are not counted, nor what comes to others than connections.
+    pub fn has_counted_all(&self) -> bool {
+        let is_counted = |r: &Reg| {
+            let Some(d) = r.d.filter(|_| r.is_live() && r.h.kind() == Kind::Socket) else {
+                return false;
+            };
+            let counts = d.kernel_arrivals(r.h).certain || d.has_counted_all(r.h);
+            counts && d.kernel_holds(r.h, 0, ENDS) == 0
+        };
+        let inner = self.held_unless_forking().filter(|_| !self.is_inherited());
+        inner.is_some_and(|inner| !inner.orphans && inner.all(is_counted))
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.

@@ -607,6 +607,8 @@ impl Provider for Tcp {
         match self.phase {
             // Without a connection it hangs up.
             Phase::Idle | Phase::Answered => 0,
+            // Watched or not.
+            Phase::Listening if self.listener.is_full() => events & !IN,
             Phase::Connecting if events & (OUT | PEER_EVENTS) != 0 => IN,
             Phase::Connected => {
                 let mut means = events & !PEER_EVENTS;

@@ -276,6 +276,8 @@ impl Maker {
             match (self.slots[end as usize].0, self.slots[peer as usize].0) {
                 (Kind::Nothing, _) => {}
                 (_, Kind::Nothing) => self.set(end, Kind::Left),
+                // Nothing was accepted.
+                _ if self.provider == Tcp && data > 0 => self.set(end, Kind::Left),
                 _ => self.set(end, Kind::Connected(peer)),
             }
         }
@@ -288,8 +290,8 @@ impl Maker {
     }
 
     fn call_data(&mut self) -> i64 {
-        // SCTP has none, and says so.
-        match self.provider == Sctp && !self.one_in(20) {
+        // TCP and SCTP have none, and say so.
+        match matches!(self.provider, Tcp | Sctp) && !self.one_in(20) {
             true => self.of(&[-1, 0]),
             false => self.of(&[-1, -1, -1, 0, 7, 1000]),
         }

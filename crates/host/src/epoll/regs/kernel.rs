@@ -243,6 +243,7 @@ impl Inner {
         };
         kernel_ctl(self.ep, op, reg.fd, Some(&event))?;
         reg.last.posted = op == EPOLL_CTL_MOD || ours && reg.events & EXCLUSIVE != 0;
+        self.posts += u64::from(reg.last.posted);
         reg.kernel = Some(wanted);
         reg.known = true;
         reg.spent = false;
