@@ -235,7 +235,11 @@ impl Endpoint {
             return refuse(error::TBADF);
         };
         let inner = self.inner.load(Ordering::Relaxed);
+        let was_full = core.is_full();
         let result = f(core);
+        if was_full && !core.is_full() {
+            self.look_for_next(core);
+        }
         self.note_inner(&*core.provider);
         let now = core.provider.descriptor();
         let shown = self.fd.load(Ordering::Relaxed) >= 0;

@@ -400,6 +400,16 @@ static void check_in_sets(int fd, int old) {
     }
     must(close(fresh));
 }
+/* Another request is not heard of before the first is answered. */
+static void check_nothing_behind_a_full_queue(struct address *at, int listener, int in_listener) {
+    int other = bound();
+    set_nonblock(other, 1);
+    struct t_call call = call_to(at);
+    check_t(t_connect(other, &call, NULL), TNODATA);
+    struct pollfd p = {listener, POLLIN, 0};
+    check_eq(poll(&p, 1, 20), 0);
+    check_in_sets(listener, in_listener);
+}
 CASE(sets_say_what_poll_says, "epoll(7)") {
     char byte;
     int client = open_endpoint(), in_client = set_of(client, EPOLLIN | EPOLLOUT), flags;
@@ -414,7 +424,9 @@ CASE(sets_say_what_poll_says, "epoll(7)") {
     check_t(t_connect(client, &call, NULL), TNODATA);
     int sequence = listen_for(listener), server = open_endpoint(), in_server = set_of(server, EPOLLIN | EPOLLOUT);
     check_in_sets(listener, in_listener);
+    check_nothing_behind_a_full_queue(&at, listener, in_listener);
     accept_at(listener, sequence, server);
+    check_in_sets(listener, in_listener);
     check_in_sets(server, in_server);
     check_readable(client);
     check_in_sets(client, in_client);

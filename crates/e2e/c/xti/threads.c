@@ -369,6 +369,39 @@ CASE(other_endpoints_live_on, "XNS 5.2 t_close()") {
     check_gone(p.server);
 }
 
+/* --- turned to another descriptor while another waits --- */
+
+static void wait_to_look(int fd) {
+    struct call call;
+    check_t(t_listen(fd, roomy(&call)), TLOOK);
+}
+/* A listener that calls somebody itself hears how that ends, whoever waits for calls there. */
+static void hears_of_its_attempt(struct address *to, int listener, int event) {
+    static struct waiting w;
+    struct address at;
+    w.fd = listener_at(&at, 1), w.wait = wait_to_look, w.began = w.ended = 0;
+    pthread_t t = start(wait_in_thread, &w);
+    await(w.began);
+    sleep_ms(20);
+    set_nonblock(w.fd, 1);
+    struct t_call call = call_to(to);
+    check_t(t_connect(w.fd, &call, NULL), TNODATA);
+    if (listener >= 0)
+        serve(listener);
+    await(w.ended);
+    finish(t);
+    check_eq(t_look(w.fd), event);
+    must_t(t_close(w.fd));
+}
+CASE(listener_hears_of_its_own_attempt, "XNS 5.2 t_listen(), t_connect()") {
+    struct address to;
+    int listener = listener_at(&to, 1);
+    hears_of_its_attempt(&to, listener, T_CONNECT);
+    must_t(t_close(listener));
+    if (!is_in(SCTP))
+        hears_of_its_attempt(&to, -1, T_DISCONNECT);
+}
+
 /* --- made a stream while another waits: what it waits for is heard by messages --- */
 
 static pthread_t turned_under;
@@ -623,6 +656,7 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(COTS, closed_under_a_receiver), FOR(COTS, closed_under_a_listener),
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
       FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
+      FOR(COTS, listener_hears_of_its_own_attempt),
       FOR(COTS, turned_under_a_stopped_receiver), FOR(COTS, turned_under_a_stopped_listener),
       FOR(CLTS, turned_under_a_stopped_datagram_receiver),
       FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),

@@ -72,11 +72,9 @@ impl Endpoint {
             (Err(e), Some(request)) => Err((e, request)),
             (Err(e), None) => return Err(e),
         };
-        self.with(|c| match adopted {
+        self.changing(|c| match adopted {
             Ok(()) => {
                 c.answered(seq);
-                // There may be another request, which nobody looked for.
-                self.ring();
                 let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
                 c.state = moves
                     .iter()
@@ -132,7 +130,6 @@ impl Endpoint {
                 p.reject(seq, data)
             })?;
             c.answered(seq);
-            self.ring();
             Ok(())
         })
     }

@@ -108,6 +108,11 @@ impl Core {
         self.outstanding.retain(|&s| s != seq);
     }
 
+    /// Is the user told of no further request before one is answered?
+    pub(super) fn is_full(&self) -> bool {
+        self.qlen > 0 && self.outstanding.len() >= self.qlen as usize
+    }
+
     pub(super) fn peek(&mut self) -> Option<Event> {
         match self.state {
             State::Unbnd => None,

@@ -7,7 +7,7 @@ use headwater_host::roster::Entry;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{hidden, poll, process, reclaim, signal, sys};
+use headwater_host::{epoll, hidden, poll, process, reclaim, signal, sys};
 use headwater_providers::provider::{Look, Waiter};
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
@@ -232,6 +232,15 @@ impl Endpoint {
     pub(super) fn tell_sleepers(&self, c: &mut Core) {
         let awaited = self.asleep.has_sleepers() || self.armed.load(Ordering::Relaxed) > 0;
         if awaited && c.provider.ready(READABLE) != 0 {
+            self.ring();
+        }
+    }
+
+    /// There may be another request, which who sleeps here did not wait for, nor the sets.
+    pub(super) fn look_for_next(&self, c: &mut Core) {
+        if self.asleep.has_sleepers() || epoll::any() {
+            c.peek();
+            self.armed.store(1, Ordering::SeqCst);
             self.ring();
         }
     }
