@@ -57,8 +57,8 @@ pub fn arms() -> Vec<Arm> {
     cells.flat_map(|cell| cell.arms).collect()
 }
 
-pub fn print_list() {
-    for experiment in all() {
+pub fn print_list(is_chosen: impl Fn(&str) -> bool) {
+    for experiment in all().filter(|experiment| is_chosen(experiment.name)) {
         let name = experiment.name;
         let describe = tables::texts(name).map_or("", |texts| &texts.describe);
         println!("{name}: {}", describe);

@@ -173,11 +173,9 @@ impl BenchArgs {
 /// Fails when a name is unknown, when nothing could be measured, or when received bytes were wrong; with 130 when it was
 /// interrupted.
 pub fn cli_bench(args: &BenchArgs) -> ExitCode {
-    if args.lists() {
-        experiments::print_list();
-        return ExitCode::SUCCESS;
-    }
-    let done = if let [old, new] = &args.compare[..] {
+    let done = if args.lists() {
+        list(&args.names).map(|()| runner::End::Good)
+    } else if let [old, new] = &args.compare[..] {
         compare::print(old, new).map(|()| runner::End::Good)
     } else if let Some(results) = &args.report {
         report_anew(results, args.out.as_deref()).map(|()| runner::End::Good)
@@ -194,6 +192,18 @@ pub fn cli_bench(args: &BenchArgs) -> ExitCode {
             })
         }
     }
+}
+
+/// The experiments that are named beside the word, or all, and their cells.
+fn list(names: &[String]) -> failure::Result<()> {
+    let named: Vec<String> = names
+        .iter()
+        .filter(|&name| name != "list")
+        .cloned()
+        .collect();
+    let chosen = select::Selection::parse(&named).map_err(Failure::Usage)?;
+    experiments::print_list(|name| chosen.iter().any(|one| one.experiment == name));
+    Ok(())
 }
 
 /// Makes the report, the tables and the plots of a run anew: into `out`, else where its results are.

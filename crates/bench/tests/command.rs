@@ -23,6 +23,24 @@ fn a_reader_that_leaves_ends_the_list() {
 }
 
 #[test]
+fn the_list_is_of_what_is_named() {
+    let listed = |words: &[&str]| {
+        let output = bench(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (all, pipe) = (
+        listed(&["bench", "list"]),
+        listed(&["bench", "list", "pipe"]),
+    );
+    assert!(all.contains("  sockets/rtt-70 "), "{all}");
+    assert!(
+        pipe.contains("  pipe/one-64 ") && !pipe.contains("  sockets/"),
+        "{pipe}"
+    );
+}
+
+#[test]
 fn help_names_the_command_that_was_typed() {
     for (words, usage) in [
         (["bench", "--help"], "Usage: headwater bench [OPTIONS]"),
@@ -44,6 +62,7 @@ fn what_is_wrong_on_the_command_line_is_refused() {
         ),
         (&["bench", "--quik"], "--quick"),
         (&["bench", "--compare", "one.json"], "2 values required"),
+        (&["bench", "list", "pipes"], "pipes"),
     ] {
         let output = bench(words).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
