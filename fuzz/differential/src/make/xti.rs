@@ -158,9 +158,12 @@ impl Maker {
         let free: Vec<i64> = (0..SLOTS)
             .filter(|&i| self.slots[i as usize].0 == Kind::Nothing)
             .collect();
-        match free.first() {
-            Some(&slot) => slot,
-            None => self.below(SLOTS),
+        // Not all ways end a wait at what is closed under it.
+        let idle: Vec<i64> = (0..SLOTS).filter(|&i| !self.may_wait[i as usize]).collect();
+        match (&free[..], &idle[..]) {
+            ([slot, ..], _) => *slot,
+            ([], []) => self.below(SLOTS),
+            ([], idle) => self.of(idle),
         }
     }
 

@@ -100,8 +100,12 @@ impl Tcp {
         if self.ended && !self.told_end {
             return Some(Event::OrdRel);
         }
-        if self.error.is_none() && self.told_end && poll(self.socket.fd(), 0) & libc::POLLERR != 0 {
-            self.error = self.socket.take_error();
+        if self.error.is_none()
+            && self.told_end
+            && poll(self.socket.fd(), 0) & libc::POLLERR != 0
+            && let Some(errno) = self.socket.take_error()
+        {
+            self.fail(errno);
         }
         self.error.map(|_| Event::Disconnect)
     }
