@@ -554,6 +554,10 @@ impl Descriptor for Sets {
     fn has_counted_all(&self, h: Handle) -> bool {
         by_handle(h).is_some_and(Set::has_counted_all)
     }
+    /// The kernel tells of each by itself.
+    fn has_taken_arrivals(&self, _h: Handle) -> bool {
+        false
+    }
     /// Of what the kernel knows by itself; the rest is [`ready`](Descriptor::ready)'s.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         match by_handle(h) {

@@ -662,7 +662,8 @@ impl Set {
         let live = inner.regs.iter().filter(|r| r.is_live());
         let count = |r: &Reg| {
             let d = r.descriptor();
-            d.kernel_arrivals(r.h).count.wrapping_add(d.edges(r.h).1)
+            let came = r.hears_arrivals().then(|| d.kernel_arrivals(r.h).count);
+            came.unwrap_or(0).wrapping_add(d.edges(r.h).1)
         };
         Arrivals {
             count: live.map(count).fold(0, u64::wrapping_add),
