@@ -27,7 +27,7 @@ const AT_LAST: usize = 20;
 const SELDOM: usize = 500;
 /// The same where its answers vary.
 const VARYING: usize = 40;
-/// How often a script runs anew that differs at times, until it tells of a row.
+/// How often a script that differs at times runs anew until it does.
 const ANEW: usize = 8;
 /// No more than [`SLOWLY`] when that has taken so long.
 const LONG: Duration = Duration::from_secs(20);
@@ -274,17 +274,15 @@ impl Machine {
         }
         // Who was killed leaves none. Had it ended by exit it would not differ, or tell of a row.
         let (here, there) = (said::results(script, expected), said::results(script, seen));
-        // What came behind the first difference is no reason for it, and whoever waits since then is killed with its parent, though that one ends by exit.
+        // What came behind the first difference is no reason for it, and whoever waits since then is killed with its parent,
+        // though that one ends by exit.
         let first = here.iter().zip(&there).position(|(a, b)| a != b);
-        let cut = first.and_then(|first| script.until(first));
-        let of_cut = |cut: Script| {
-            (0..ANEW).find_map(|_| match self.compare(&cut) {
-                Verdict::Row(row) => Some(row),
-                _ => None,
-            })
-        };
-        if let Some(row) = cut.and_then(of_cut) {
-            return Some(row);
+        if let Some(cut) = first.and_then(|first| script.until(first)) {
+            let mut looks = (0..ANEW).map(|_| self.look(&cut, true));
+            let told = looks.find(|v| matches!(v, Verdict::Row(_) | Verdict::Differs { .. }));
+            if let Some(Verdict::Row(row)) = told {
+                return Some(row);
+            }
         }
         let both =
             |place: usize, word| here[place].starts_with(word) && there[place].starts_with(word);

@@ -227,18 +227,21 @@ impl Endpoint {
             .is_some_and(|c| c.provider.ready(want) != 0)
     }
 
+    fn is_awaited(&self) -> bool {
+        self.asleep.has_sleepers() || self.armed.load(Ordering::Relaxed) > 0
+    }
+
     /// What was read or accepted ahead is not in the kernel any more, where other threads wait for it.
     #[inline]
     pub(super) fn tell_sleepers(&self, c: &mut Core) {
-        let awaited = self.asleep.has_sleepers() || self.armed.load(Ordering::Relaxed) > 0;
-        if awaited && c.provider.ready(READABLE) != 0 {
+        if self.is_awaited() && c.provider.ready(READABLE) != 0 {
             self.ring();
         }
     }
 
     /// There may be another request, which who sleeps here did not wait for, nor the sets.
     pub(super) fn look_for_next(&self, c: &mut Core) {
-        if self.asleep.has_sleepers() || epoll::any() {
+        if self.is_awaited() || epoll::any() {
             c.peek();
             self.armed.store(1, Ordering::SeqCst);
             self.ring();

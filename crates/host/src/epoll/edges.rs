@@ -105,13 +105,14 @@ impl Inner {
     fn report(&mut self, i: usize, events: u32, posted: bool) -> u32 {
         let events = self.with_end(i, events);
         // First: a send that is refused from here on makes the next room an edge.
-        let reg = &self.regs[i];
-        let room = reg.d.filter(|_| is_socket(reg.h)).map(|d| d.edges(reg.h).1);
+        let (h, Some(d)) = (self.regs[i].h, self.regs[i].d) else {
+            return 0;
+        };
+        let room = is_socket(h).then(|| d.edges(h).1);
         // Likewise: what the look at a set makes the kernel say again it says at the next one.
-        let taken_back = reg.d.map(|d| d.kernel_arrivals(reg.h).taken_back);
+        let taken_back = d.kernel_arrivals(h).taken_back;
         let (holds, moved) = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
-        let Some(d) = reg.d else { return 0 };
         // An end that the kernel was not asked for now stays known.
         let mut seen = events | reg.last.seen & RDHUP;
         if moved {
@@ -119,9 +120,9 @@ impl Inner {
             seen &= !IN | reg.last.seen;
         }
         reg.last.seen = seen;
-        reg.last.taken_back = taken_back.unwrap_or_default();
+        reg.last.taken_back = taken_back;
         if holds != 0 {
-            (reg.last.told, reg.last.ends) = (holds, d.ends(reg.h));
+            (reg.last.told, reg.last.ends) = (holds, d.ends(h));
         }
         if holds & OUT != 0
             && let Some(room) = room

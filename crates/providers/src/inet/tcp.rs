@@ -181,7 +181,7 @@ impl Tcp {
     fn renew(&mut self) -> Outcome<()> {
         let fresh = self.fresh(self.v6)?;
         if let Some(bound) = self.bound
-            && !self.is_bound_beside(&fresh, &bound)
+            && !self.bind_beside(&fresh, &bound)
         {
             // Somebody else has the port by now.
             let _ = super::bind(fresh.fd(), &bound.with_port(0));
@@ -191,8 +191,8 @@ impl Tcp {
         Ok(())
     }
 
-    /// Has a fresh socket got the endpoint's address, which the one before it has too?
-    fn is_bound_beside(&self, fresh: &Socket, bound: &Address) -> bool {
+    /// Gives a fresh socket the endpoint's address, which the one before it has too. False: it can't be had.
+    fn bind_beside(&self, fresh: &Socket, bound: &Address) -> bool {
         let both = [&self.socket, fresh];
         let were = both.map(Socket::is_reusable);
         both.iter().for_each(|socket| socket.reusable(true));
@@ -209,7 +209,7 @@ impl Tcp {
             && self.aside.is_none()
         {
             let fresh = self.fresh(self.v6).ok();
-            self.aside = fresh.filter(|fresh| self.is_bound_beside(fresh, &bound));
+            self.aside = fresh.filter(|fresh| self.bind_beside(fresh, &bound));
         }
     }
 
