@@ -70,6 +70,27 @@ CASE(expedited_within_a_tsdu, "XNS 5.2 t_rcv() T_EXPEDITED") {
     check_eq(flags, 0);
     check_bytes(text, "def", 3);
 }
+/* Either may wait for the other's end, by packets; none is refused. */
+static void send_both_in_pieces(void) {
+    struct pair p = connected();
+    static const struct {
+        const char *data;
+        int flags;
+    } sent[] = {{"u", T_EXPEDITED | T_MORE}, {"whole", 0}, {"rgent", T_EXPEDITED}, {"be", T_MORE}, {"now", T_EXPEDITED}, {"gin", 0}};
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++)
+        snd(p.client, sent[i].data, sent[i].flags);
+    char data[2][40] = {"", ""};
+    while (strlen(data[0]) + strlen(data[1]) < 19) {
+        char text[20] = "";
+        int flags;
+        must_t(t_rcv(p.server, text, sizeof text - 1, &flags));
+        strcat(data[!!(flags & T_EXPEDITED)], text);
+    }
+    check_str(data[0], "wholebegin");
+    check_str(data[1], "urgentnow");
+}
+CASE(expedited_between_pieces, "XNS 5.2 t_snd() T_EXPEDITED T_MORE") { send_both_in_pieces(); }
+CASE(expedited_between_pieces_by_packets, "XNS 5.2 t_snd() T_EXPEDITED T_MORE") { by("udp"), send_both_in_pieces(); }
 CASE(expedited_passes_full_queues, "XNS 5.2 t_snd() T_EXPEDITED") {
     struct pair p = connected_nonblock();
     size_t sent = fill_endpoint(p.client, 1000);
@@ -183,7 +204,8 @@ CASE(expedited_byte_before_data_that_came_since, "XNS 5.2 t_rcv() T_EXPEDITED, t
 }
 
 SUITE(FOR(COTS, expedited), FOR(LOOP, expedited_first), FOR(LOOP, expedited_in_order), FOR(LOOP, expedited_in_pieces),
-      FOR(LOOP, expedited_sent_in_pieces), FOR(LOOP, expedited_within_a_tsdu), FOR(LOOP, expedited_passes_full_queues),
+      FOR(LOOP, expedited_sent_in_pieces), FOR(LOOP, expedited_within_a_tsdu), FOR(LOOP, expedited_between_pieces),
+      FOR(SCTP, expedited_between_pieces), FOR(SCTP, expedited_between_pieces_by_packets), FOR(LOOP, expedited_passes_full_queues),
       FOR(LOOP, expedited_flow), FOR(TCP, expedited_byte_after_data), FOR(TCP, expedited_byte_is_not_left_behind),
       FOR(TCP, expedited_bytes_are_received_once), FOR(TCP, expedited_byte_behind_what_goes_by_shared_memory),
       FOR(TCP, expedited_byte_before_data_that_came_since))

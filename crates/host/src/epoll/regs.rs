@@ -36,9 +36,7 @@ pub struct Inner {
     /// How many directions this process had moved when the hot registrations were gone through last.
     pub moves: u64,
     kernel_first: bool,
-    /// Which of the kernel's events is told first where there is not room for all.
-    pub turn: usize,
-    /// Which of the hot ones.
+    /// Which of the hot ones is told first where there is not room for all.
     pub scan_turn: usize,
     /// What the kernel had to tell was taken out, and is kept.
     pub collected: bool,
@@ -239,7 +237,6 @@ impl Inner {
             unasked: 0,
             moves: 0,
             kernel_first: false,
-            turn: 0,
             scan_turn: 0,
             is_new: false,
             collected: false,

@@ -9,7 +9,7 @@ use libc::{epoll_event, sigset_t};
 use self::asleep::AtMembers;
 use super::regs::Inner;
 use super::set::{Held, Set};
-use super::{Tag, Timeout, fdinfo, sys};
+use super::{ET, MODES, Tag, Timeout, fdinfo, sys};
 use crate::counters::{self, Counter, Reason};
 use crate::poll::{Confined, KERNEL_IDLE};
 use crate::sync::Ordering;
@@ -398,49 +398,74 @@ fn and_what_moved(
 }
 
 fn ask_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
-    // The kernel may tell twice of each, and of those that are known.
-    let mut more = [sys::event(0, 0); 2 * MERGED];
-    if out.len() <= MERGED {
-        let room = 2 * out.len();
-        return look_again(inner, room, known, |inner| {
-            let n = sys::epoll_poll(inner.ep(), &mut more[..room]).unwrap_or(0);
-            let mut first = 0;
-            if n > out.len() - known {
-                // It gives the same ones in the same order each time.
-                inner.turn = inner.turn.wrapping_add(1);
-                first = inner.turn % n;
-            }
-            let turned = more[..n].iter().cycle().skip(first).take(n);
-            let tell = |told, event: &epoll_event| tell(inner, out, told, event);
-            (n, turned.fold(known, tell))
-        });
+    let told = fill(inner, out, known);
+    if told < out.len() || told > MERGED {
+        return told;
     }
-    let room = out.len() - known;
-    look_again(inner, room, known, |inner| {
-        let n = sys::epoll_poll(inner.ep(), &mut out[known..]).unwrap_or(0);
-        (n, translate(inner, out, known, n))
-    })
+    if told == known {
+        let mut set = [sys::entry(inner.ep(), libc::POLLIN)];
+        if sys::ppoll(&mut set, Some(0)).unwrap_or(0) == 0 {
+            return told;
+        }
+        inner.looked = 0;
+    }
+    add_what_holds(inner, out);
+    told
 }
 
-/// Looks, by `look`, which says how many events there were, of at most `room`, and how many the program is told of then. Where stale
-/// bells fill the room, what lies behind them is asked for again.
-fn look_again(
-    inner: &mut Inner,
-    room: usize,
-    known: usize,
-    mut look: impl FnMut(&mut Inner) -> (usize, usize),
-) -> usize {
+/// As many of the kernel's events as there is room for, in its order, in which those that it told of come last: asked for more, it
+/// would put off others. Where what comes is stale bells, or more of one registration, what lies behind that is asked for too.
+/// Returns how many the program is told of then.
+fn fill(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
+    let mut told = known;
     for _ in 0..4 {
-        let (n, told) = look(inner);
+        let room = out.len() - told;
+        if room == 0 {
+            break;
+        }
+        let n = sys::epoll_poll(inner.ep(), &mut out[told..]).unwrap_or(0);
         if n > 0 {
             // It holds at the next call too, as like as not.
             inner.looked = 0;
         }
-        if told > known || n < room {
-            return told;
+        let before = told;
+        told = translate(inner, out, told, n);
+        if n < room || told == before && told > known {
+            break;
         }
     }
-    known
+    told
+}
+
+/// The kernel may know more of those that fill the room because of what their rings say. They themselves are asked: what the set was
+/// asked for beyond its room would come behind all others next time, and might never be told.
+fn add_what_holds(inner: &mut Inner, out: &mut [epoll_event]) {
+    let (mut at, mut asked) = ([0; MERGED], [sys::entry(-1, 0); MERGED]);
+    let is_told = |&i: &usize| {
+        let reg = &inner.regs[i];
+        reg.batch.0 == inner.batch && !reg.orphan && !inner.is_silent(i)
+    };
+    let told = inner.hot.iter().map(|&i| i as usize).filter(is_told);
+    let mut count = 0;
+    for (i, (at, entry)) in told.zip(at.iter_mut().zip(&mut asked)) {
+        let watched = inner.regs[i].kernel.map_or(0, |events| events & !MODES);
+        (*at, *entry) = (i, sys::entry(inner.regs[i].fd, watched as i16));
+        count += 1;
+    }
+    if sys::ppoll(&mut asked[..count], Some(0)).unwrap_or(0) == 0 {
+        return;
+    }
+    for (&i, entry) in at.iter().zip(&asked[..count]) {
+        let events = u32::from(entry.revents as u16);
+        if events == 0 || events & libc::POLLNVAL as u32 != 0 {
+            continue;
+        }
+        let more = inner.reported(i, events);
+        let reg = &mut inner.regs[i];
+        out[reg.batch.1 as usize].events |= more;
+        // The set says it once more, to those that have it by edges.
+        reg.last.posted |= reg.events & ET != 0;
+    }
 }
 
 /// Adds the hot registrations that are ready to `known` events, round-robin when there are more than fit; returns how many there

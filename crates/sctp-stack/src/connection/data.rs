@@ -50,10 +50,6 @@ impl Connection {
         }
         let kind = how.expedited as usize;
         let message = self.sending[kind].unwrap_or_else(|| outgoing(message, how.expedited));
-        if self.sending[1 - kind].is_some_and(|other| other.stream == message.stream) {
-            // The engine joins pieces by their stream.
-            return Err(Refusal::system(libc::EBUSY));
-        }
         let total = buffers::len(data);
         if total == 0 {
             return if how.more {

@@ -641,9 +641,9 @@ impl Maker {
             _ => self.of(&[0, 1, 5, 64, -1]),
         };
         // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not. One holds the
-        // last of the number alone, which is a small buffer.
+        // last of the number alone, which would be a small buffer.
         let lengths = match which {
-            0 | 1 if self.providers[slot as usize] == Udp2 => [4, 4, 4, 8, 4, 0, 3],
+            0 | 1 => [4, 4, 4, 8, 4, 0, 3],
             2 | 3 => [4, 4, 4, 4, 1, 0, 3],
             _ => [4, 4, 4, 8, 1, 0, 3],
         };
