@@ -117,6 +117,14 @@ fn window_of_rfc_9260(mtu: usize) -> Box<dyn CongestionControl> {
 }
 
 impl AssocConfig {
+    /// [`most_fragment`](Self::most_fragment), where packets take as much.
+    pub(crate) fn longest_fragment(&self) -> usize {
+        match self.most_fragment {
+            0 => usize::MAX,
+            most => most,
+        }
+    }
+
     /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).
     pub fn window_to_offer(&self) -> usize {
         self.receive_window.max(LEAST_WINDOW as usize)

@@ -104,7 +104,7 @@ struct Answer {
     next: Option<(Tsn, Tsn)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reset {
     pub allowed: Allowed,
     /// Of our next request.
@@ -121,13 +121,9 @@ impl Reset {
     /// Request numbers begin with the initial TSNs.
     pub fn new(local: Tsn, peer: Tsn) -> Reset {
         Reset {
-            allowed: Allowed::default(),
             number: local,
-            queue: VecDeque::new(),
-            outstanding: None,
             expected: peer,
-            given: VecDeque::new(),
-            unsent: Vec::new(),
+            ..Reset::default()
         }
     }
 
@@ -156,16 +152,12 @@ impl Reset {
             self.push(ask, None);
             return Ok(());
         }
-        let outgoing = matches!(ask, Ask::Outgoing(_));
-        for part in list.chunks(MOST_STREAMS).map(<[u16]>::to_vec) {
-            self.push(
-                if outgoing {
-                    Ask::Outgoing(part)
-                } else {
-                    Ask::Incoming(part)
-                },
-                None,
-            );
+        let part_of = match ask {
+            Ask::Outgoing(_) => Ask::Outgoing,
+            _ => Ask::Incoming,
+        };
+        for part in list.chunks(MOST_STREAMS) {
+            self.push(part_of(part.to_vec()), None);
         }
         Ok(())
     }
