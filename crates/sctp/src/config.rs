@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use crate::congestion::{CongestionControl, Rfc9260};
 use crate::cookie::CookieKeys;
-use crate::reset::Allowed;
 use crate::rto::RtoLimits;
 use crate::sched::SchedulerKind;
 use crate::wire::chunk::LEAST_WINDOW;
@@ -173,6 +172,24 @@ impl Default for AssocConfig {
             guard: None,
             window: window_of_rfc_9260,
             initial_tsn: None,
+        }
+    }
+}
+
+/// What peers may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allowed {
+    pub streams: bool,
+    pub association: bool,
+    pub more_streams: bool,
+}
+
+impl Default for Allowed {
+    fn default() -> Allowed {
+        Allowed {
+            streams: true,
+            association: true,
+            more_streams: true,
         }
     }
 }

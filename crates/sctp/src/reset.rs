@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+pub use crate::config::Allowed;
 use crate::event::{Event, Outcome};
 use crate::recv::Receiver;
 use crate::send::Sender;
@@ -58,24 +59,6 @@ pub enum AskRefused {
     BadStream,
     /// There can't be so many.
     TooMany,
-}
-
-/// What peers may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allowed {
-    pub streams: bool,
-    pub association: bool,
-    pub more_streams: bool,
-}
-
-impl Default for Allowed {
-    fn default() -> Allowed {
-        Allowed {
-            streams: true,
-            association: true,
-            more_streams: true,
-        }
-    }
 }
 
 #[derive(Debug)]
