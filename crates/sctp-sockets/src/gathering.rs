@@ -340,7 +340,7 @@ impl Core {
                     if self.style == Style::One {
                         self.error = match (assoc.state, why) {
                             (State::Calling, why) => setup_error(why),
-                            (_, Down::Shutdown | Down::Autoclose) => self.error,
+                            (_, Down::Shutdown) => self.error,
                             (_, why) => errno(why),
                         };
                     }

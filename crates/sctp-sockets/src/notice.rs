@@ -173,7 +173,7 @@ fn down(why: &Down, assoc: AssocT, up: bool) -> Vec<u8> {
         }
     }
     let state = match why {
-        Down::Shutdown | Down::Autoclose => SCTP_SHUTDOWN_COMP,
+        Down::Shutdown => SCTP_SHUTDOWN_COMP,
         Down::SetupFailed { .. } => SCTP_CANT_STR_ASSOC,
         Down::Aborted { .. } | Down::Unreachable if up => SCTP_COMM_LOST,
         Down::Aborted { .. } | Down::Unreachable => SCTP_CANT_STR_ASSOC,

@@ -136,9 +136,7 @@ impl Socket {
                 Some(assoc) if assoc.state == State::Calling => None,
                 Some(assoc) if assoc.state == State::Up => Some(Ok(())),
                 // It was there, and has ended in peace before we looked.
-                Some(assoc) if matches!(assoc.down, Some(Down::Shutdown | Down::Autoclose)) => {
-                    Some(Ok(()))
-                }
+                Some(assoc) if matches!(assoc.down, Some(Down::Shutdown)) => Some(Ok(())),
                 Some(assoc) => {
                     let errno = match (one, core.error) {
                         (true, told) if told != 0 => core::mem::take(&mut core.error),

@@ -484,7 +484,7 @@ impl fmt::Debug for Association {
 /// Why it is over, as a call's error.
 pub fn errno(why: &Down) -> sys::Errno {
     match why {
-        Down::Shutdown | Down::Autoclose => libc::EPIPE,
+        Down::Shutdown => libc::EPIPE,
         Down::Aborted { by_peer: true, .. } => libc::ECONNRESET,
         Down::Aborted { by_peer: false, .. } => libc::ECONNABORTED,
         Down::SetupFailed { refused: true } => libc::ECONNREFUSED,

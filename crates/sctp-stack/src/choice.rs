@@ -71,24 +71,23 @@ impl Net {
         let most = if host.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
         (bits <= most).then(|| Net {
-            base: number(host),
+            base: mapped(host).to_bits(),
             bits: bits + 128 - most,
         })
     }
 
     fn has(self, addr: IpAddr) -> bool {
-        let differs = number(addr) ^ self.base;
+        let differs = mapped(addr).to_bits() ^ self.base;
         self.bits == 0 || differs.leading_zeros() >= self.bits
     }
 }
 
 /// IPv4 addresses as IPv6 has them, ::ffff:a.b.c.d.
-fn number(addr: IpAddr) -> u128 {
-    let addr: Ipv6Addr = match addr {
+pub fn mapped(addr: IpAddr) -> Ipv6Addr {
+    match addr {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
-    };
-    addr.to_bits()
+    }
 }
 
 /// An IPv4 address in IPv6's clothes is an IPv4 address.

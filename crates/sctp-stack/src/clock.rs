@@ -1,14 +1,8 @@
-//! The engine's time: CLOCK_MONOTONIC.
+//! Moments of CLOCK_MONOTONIC, which is the engine's time too.
 
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::Time;
-
-#[inline]
-pub fn now() -> Time {
-    Time(sys::now())
-}
 
 /// The moment that is so far away; none: never.
 pub fn until(timeout: Option<Duration>) -> u64 {

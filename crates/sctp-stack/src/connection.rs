@@ -232,7 +232,7 @@ impl Connection {
             self.progress.listen(by_packets);
         }
         let down = self.progress.down.as_ref();
-        down.is_some_and(|why| !is_peaceful(why))
+        down.is_some_and(|why| *why != Down::Shutdown)
     }
 
     // ---- readiness ----
@@ -452,7 +452,7 @@ impl Progress {
         match (front, &self.down) {
             (Some(true), _) => Some(Event::ExData),
             (Some(false), _) => Some(Event::Data),
-            (None, Some(why)) if !is_peaceful(why) => Some(Event::Disconnect),
+            (None, Some(why)) if *why != Down::Shutdown => Some(Event::Disconnect),
             // One that is closed without a reason will have been told one in a moment.
             (None, why) if (ended || why.is_some()) && !self.told_end => Some(Event::OrdRel),
             _ => None,
@@ -504,8 +504,4 @@ impl Progress {
             0
         }
     }
-}
-
-fn is_peaceful(why: &Down) -> bool {
-    matches!(why, Down::Shutdown | Down::Autoclose)
 }

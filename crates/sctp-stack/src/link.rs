@@ -5,7 +5,8 @@ use core::net::IpAddr;
 use std::collections::HashMap;
 
 use headwater_host::{hidden, sys};
-use headwater_ipnet::route;
+use headwater_ipnet::{errors, route};
+use headwater_sctp::endpoint::Arrived;
 
 use super::guarded::Guarded;
 
@@ -25,16 +26,6 @@ pub struct Run<'a> {
     /// Longer than the path takes, since it was cut when that took more: IP is to fragment it. Nothing else ever is, and what is too long
     /// for the kernel is no error: it may be a probe.
     pub fragment: bool,
-}
-
-/// One packet that has come, from its SCTP header on. Nothing in it was checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    pub from: IpAddr,
-    pub to: IpAddr,
-    /// The peer's UDP port, where it was encapsulated.
-    pub encap: Option<u16>,
-    pub bytes: &'a [u8],
 }
 
 /// What the network (or the kernel) said of packets that left earlier.
@@ -71,9 +62,9 @@ pub trait Link: Send + Sync {
     /// than all: there is no room now, and the rest may be offered again.
     fn send(&self, runs: &[Run<'_>]) -> usize;
 
-    /// Hands over what has come, at most one batch; the number of packets. EAGAIN when there is nothing; another error when there
+    /// Hands over what has come, at most one batch, from each packet's SCTP header on and unchecked; the number of packets. EAGAIN when there is nothing; another error when there
     /// are [`Link::troubles`] too.
-    fn receive(&self, each: &mut dyn FnMut(&Packet<'_>)) -> sys::Result<usize>;
+    fn receive(&self, each: &mut dyn FnMut(&Arrived<'_>)) -> sys::Result<usize>;
 
     /// Hands over the errors that are queued.
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>));
@@ -92,7 +83,7 @@ pub trait Link: Send + Sync {
     fn close_port(&self, _port: u16) {}
 
     /// A packet for a port that nobody here has: gives it to the process of this host that has it. False: there is none.
-    fn pass_on(&self, _port: u16, _packet: &Packet<'_>) -> bool {
+    fn pass_on(&self, _port: u16, _packet: &Arrived<'_>) -> bool {
         false
     }
 
@@ -113,6 +104,57 @@ pub trait Link: Send + Sync {
 
     /// In the child of a fork, which has no use for the descriptors: closes its copies. The link is not used any more.
     fn forked(&self);
+}
+
+/// A packet's beginning, by which the association can be told.
+const QUOTE: usize = 64;
+/// Of a socket at a time, and of those that were to leave.
+const MOST_TROUBLES: usize = 64;
+
+/// Packets for which the kernel knew no way, until they are asked for: where they were to go, and how they begin.
+struct Unsent(Guarded<Vec<(IpAddr, Vec<u8>)>>);
+
+impl Unsent {
+    fn new() -> Unsent {
+        Unsent(Guarded::new(Vec::new()))
+    }
+
+    /// A packet did not leave. That one is too long is in the error queue, with the limit.
+    fn note(&self, to: IpAddr, packet: &[u8], errno: i32) {
+        if !matches!(
+            errno,
+            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL
+        ) {
+            return;
+        }
+        let mut unsent = self.0.enter();
+        if unsent.len() < MOST_TROUBLES {
+            unsent.push((to, packet[..packet.len().min(QUOTE)].to_vec()));
+        }
+    }
+
+    fn hand_over(&self, each: &mut dyn FnMut(&Returned<'_>)) {
+        for (to, quoted) in core::mem::take(&mut *self.0.enter()) {
+            each(&Returned {
+                to,
+                trouble: Trouble::Host,
+                quoted: &quoted,
+            });
+        }
+    }
+}
+
+/// What a socket's error queue holds, and what it quotes of the packet.
+fn failures(fd: i32, mut each: impl FnMut(&errors::Failure, &[u8])) {
+    let mut quote = [0; 1024];
+    for _ in 0..MOST_TROUBLES {
+        let Some(failure) = errors::next(fd, &mut quote) else {
+            break;
+        };
+        each(&failure, &quote[..failure.quoted]);
+    }
+    // The last of them is the socket's error too.
+    let _ = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_ERROR);
 }
 
 /// The largest SCTP packets of the routes that were asked for.
@@ -155,7 +197,7 @@ fn watch_all(fds: impl IntoIterator<Item = i32>) -> sys::Result<i32> {
     Ok(epoll)
 }
 
-fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
+pub(crate) fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
     let event = libc::epoll_event {
         events: libc::EPOLLIN as u32,
         u64: fd as u64,

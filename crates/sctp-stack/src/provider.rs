@@ -38,6 +38,7 @@ mod negotiation;
 /// The most connection requests that a listener has outstanding.
 const MOST_OUTSTANDING: u32 = 128;
 
+#[derive(Default)]
 pub struct Sctp {
     v6: bool,
     bound: Option<Addresses>,
@@ -54,20 +55,10 @@ pub struct Sctp {
 
 impl Sctp {
     pub fn open(v6: bool) -> Outcome<Sctp> {
-        Ok(Sctp::new(v6))
-    }
-
-    fn new(v6: bool) -> Sctp {
-        Sctp {
+        Ok(Sctp {
             v6,
-            bound: None,
-            any_port: false,
-            names: Vec::new(),
-            waiting: None,
-            connection: None,
-            failed: None,
-            settings: Settings::default(),
-        }
+            ..Sctp::default()
+        })
     }
 
     #[inline]
@@ -150,7 +141,7 @@ impl Sctp {
         let [bound, names, qlen, connection] = fields[..] else {
             return None;
         };
-        let mut sctp = Sctp::new(v6);
+        let mut sctp = Sctp::open(v6).ok()?;
         sctp.bound = Addresses::read(&from_hex(bound)?).ok();
         for name in names.split(',').filter(|name| !name.is_empty()) {
             let (name, is) = name.split_once('.')?;

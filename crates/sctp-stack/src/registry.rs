@@ -6,7 +6,8 @@
 //! [`BLOCK`] with one name, so that thousands of them don't need as many descriptors. Whoever wants a port makes sure of both
 //! names: takes its own, then looks whether the other exists; so of two at the same time at most one succeeds.
 
-use core::net::{IpAddr, Ipv6Addr};
+use core::fmt;
+use core::net::Ipv6Addr;
 use std::io::{IoSliceMut, Write};
 
 use headwater_channel::pass::{self, Wanted};
@@ -14,13 +15,15 @@ use headwater_host::peer::Peer;
 use headwater_host::sys::SocketAddress;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
+use headwater_sctp::endpoint::Arrived;
 use syscalls::{Sysno, syscall};
 
+use super::choice::mapped;
 use super::guarded::Guarded;
-use super::link::Packet;
+use super::link::watch;
 
 /// The dynamic ports (RFC 6335), of which those of outgoing associations are taken.
-const DYNAMIC: u16 = 49_152;
+pub const DYNAMIC: u16 = 49_152;
 const BLOCK: u16 = 256;
 const BLOCKS: u16 = (65_535 - DYNAMIC) / BLOCK + 1;
 /// Where every block is another process's.
@@ -165,16 +168,16 @@ impl Registry {
     }
 
     /// Gives a packet to the process that has its port; false: nobody has.
-    pub fn forward(&self, port: u16, packet: &Packet<'_>) -> bool {
+    pub fn forward(&self, port: u16, packet: &Arrived<'_>) -> bool {
         let mut known = self.known.enter();
         let buffer = &mut known.buffer;
         buffer.clear();
         buffer.extend_from_slice(&MARK);
         buffer.extend_from_slice(&packet.encap.unwrap_or(0).to_ne_bytes());
         buffer.extend_from_slice(&[0; 2]);
-        buffer.extend_from_slice(&octets(packet.from));
-        buffer.extend_from_slice(&octets(packet.to));
-        buffer.extend_from_slice(packet.bytes);
+        buffer.extend_from_slice(&mapped(packet.from).octets());
+        buffer.extend_from_slice(&mapped(packet.to).octets());
+        buffer.extend_from_slice(packet.packet);
         let mut names = [Name::port(port), Name::block(base(port))].into_iter();
         names.any(|name| match send_to(self.probe, &name, buffer) {
             // Its queue is full: the packet is lost, but it has a place to go.
@@ -184,7 +187,7 @@ impl Registry {
     }
 
     /// Hands over what others have forwarded to us.
-    pub fn receive(&self, each: &mut dyn FnMut(&Packet<'_>)) -> usize {
+    pub fn receive(&self, each: &mut dyn FnMut(&Arrived<'_>)) -> usize {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         let ready = sys::epoll_poll(self.epoll, &mut events).unwrap_or(0);
         if ready == 0 {
@@ -212,12 +215,7 @@ impl Registry {
     /// A socket of ours with this name, watched. EADDRINUSE.
     fn name(&self, name: &Name) -> sys::Result<i32> {
         let fd = named(name)?;
-        let event = libc::epoll_event {
-            events: libc::EPOLLIN as u32,
-            u64: fd as u64,
-        };
-        sys::epoll_set(self.epoll, libc::EPOLL_CTL_ADD, fd, event)
-            .inspect_err(|_| hidden::close(fd))?;
+        watch(self.epoll, fd).inspect_err(|_| hidden::close(fd))?;
         Ok(fd)
     }
 
@@ -272,14 +270,7 @@ fn base(port: u16) -> u16 {
     port / BLOCK * BLOCK
 }
 
-fn octets(ip: IpAddr) -> [u8; 16] {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-        IpAddr::V6(ip) => ip.octets(),
-    }
-}
-
-fn unwrap(bytes: &[u8]) -> Option<Packet<'_>> {
+fn unwrap(bytes: &[u8]) -> Option<Arrived<'_>> {
     let (header, packet) = bytes.split_at_checked(HEADER)?;
     if header[..4] != MARK {
         return None;
@@ -289,11 +280,11 @@ fn unwrap(bytes: &[u8]) -> Option<Packet<'_>> {
         Ipv6Addr::from(octets).to_canonical()
     };
     let encap = u16::from_ne_bytes([header[4], header[5]]);
-    Some(Packet {
+    Some(Arrived {
         from: address(8),
         to: address(24),
         encap: (encap != 0).then_some(encap),
-        bytes: packet,
+        packet,
     })
 }
 
@@ -393,12 +384,21 @@ impl Name {
         name
     }
 
+    /// Whoever has it answers for ports that nobody has: one for all users of a network namespace.
+    pub fn raw() -> Name {
+        Name::of(format_args!("raw"))
+    }
+
     fn new(uid: u32, what: &str, number: u32) -> Name {
+        Name::of(format_args!("{uid}/{what}/{number}"))
+    }
+
+    fn of(what: fmt::Arguments<'_>) -> Name {
         let mut address: libc::sockaddr_un = sys::zeroed();
         address.sun_family = libc::AF_UNIX as _;
         let mut text = [0u8; 64];
         let mut rest = &mut text[..];
-        let _ = write!(rest, "headwater-sctp/{uid}/{what}/{number}");
+        let _ = write!(rest, "headwater-sctp/{what}");
         let used = 64 - rest.len();
         for (to, &from) in address.sun_path[1..].iter_mut().zip(&text[..used]) {
             *to = from as _;

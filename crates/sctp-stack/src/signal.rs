@@ -202,7 +202,7 @@ impl Drop for Signal {
 }
 
 /// The eventfd of a place, made when it is first asked for. Hidden.
-fn made(place: &AtomicI32) -> sys::Result<i32> {
+pub fn made(place: &AtomicI32) -> sys::Result<i32> {
     let known = place.load(Ordering::Acquire);
     if known >= 0 {
         return Ok(known);

@@ -23,7 +23,7 @@ use headwater_sctp::endpoint::{Arrived, Unreachable, out_of_the_blue};
 use super::environment;
 use super::guarded::Guarded;
 use super::link::udp::Udp;
-use super::link::{Link, Packet, Run, Trouble};
+use super::link::{Link, Run, Trouble};
 use super::on_host::Share;
 use super::registry::{Registry, Reservation};
 
@@ -55,7 +55,8 @@ pub struct Stack {
     links: Vec<Box<dyn Link>>,
     /// What associations with processes of this host may have on its way.
     pub on_host: Arc<Share>,
-    table: Guarded<Table>,
+    /// By port.
+    table: Guarded<HashMap<u16, Place>>,
     pumping: Guarded<Pumping>,
     /// When a port wants to be asked, by time.
     timers: Guarded<BTreeSet<(u64, u16)>>,
@@ -71,11 +72,6 @@ pub struct Stack {
     holding: Guarded<Vec<Arc<Served>>>,
     buffers: Guarded<Vec<Vec<u8>>>,
     pub background: Background,
-}
-
-#[derive(Default)]
-struct Table {
-    ports: HashMap<u16, Place>,
 }
 
 struct Place {
@@ -108,7 +104,7 @@ impl Stack {
             registry,
             links,
             on_host,
-            table: Guarded::new(Table::default()),
+            table: Guarded::new(HashMap::new()),
             pumping: Guarded::new(Pumping::default()),
             timers: Guarded::new(BTreeSet::new()),
             deadline: AtomicU64::new(u64::MAX),
@@ -164,19 +160,19 @@ impl Stack {
             served: served.clone(),
             reservation,
         };
-        self.table.enter().ports.insert(port, place);
+        self.table.enter().insert(port, place);
         self.background.start();
         Ok(())
     }
 
     pub fn end_service(&self, port: u16) {
         let mut table = self.table.enter();
-        let found = table.ports.get(&port);
+        let found = table.get(&port);
         // It may have a user again.
         if !found.is_some_and(|place| place.served.is_unused()) {
             return;
         }
-        let Some(place) = table.ports.remove(&port) else {
+        let Some(place) = table.remove(&port) else {
             return;
         };
         drop(table);
@@ -195,7 +191,7 @@ impl Stack {
         with: impl FnOnce(&mut Inner),
     ) -> Option<sys::Result<Arc<Served>>> {
         let table = self.table.enter();
-        let served = &table.ports.get(&port)?.served;
+        let served = &table.get(&port)?.served;
         Some(match served.open_again(with) {
             true => Ok(served.clone()),
             false => Err(libc::EADDRINUSE),
@@ -203,16 +199,16 @@ impl Stack {
     }
 
     fn served(&self, port: u16) -> Option<Arc<Served>> {
-        Some(self.table.enter().ports.get(&port)?.served.clone())
+        Some(self.table.enter().get(&port)?.served.clone())
     }
 
     pub fn all(&self) -> Vec<Arc<Served>> {
         let table = self.table.enter();
-        table.ports.values().map(|p| p.served.clone()).collect()
+        table.values().map(|p| p.served.clone()).collect()
     }
 
     pub fn serves_any(&self) -> bool {
-        !self.table.enter().ports.is_empty()
+        !self.table.enter().is_empty()
     }
 
     /// By port.
@@ -270,7 +266,7 @@ impl Stack {
     fn take(&self, link: &dyn Link, now: u64, pumping: &mut Pumping) -> sys::Result<usize> {
         let mut last: Option<Arc<Served>> = None;
         link.receive(&mut |packet| {
-            let Some(port) = destination(packet.bytes) else {
+            let Some(port) = destination(packet.packet) else {
                 return;
             };
             if last.as_ref().is_none_or(|l| l.port != port) {
@@ -288,12 +284,12 @@ impl Stack {
         })
     }
 
-    fn answer_stranger(&self, link: &dyn Link, port: u16, packet: &Packet<'_>, out: &mut Vec<u8>) {
+    fn answer_stranger(&self, link: &dyn Link, port: u16, packet: &Arrived<'_>, out: &mut Vec<u8>) {
         if link.pass_on(port, packet) || !link.answers_strangers() {
             return;
         }
         out.clear();
-        if let Some(answer) = out_of_the_blue(&arrived(packet), out) {
+        if let Some(answer) = out_of_the_blue(packet, out) {
             link.send(&[Run {
                 bytes: &out[..answer.len],
                 segment: answer.segment.max(1),
@@ -416,15 +412,6 @@ impl Stack {
             served.list(false);
         }
         all
-    }
-}
-
-pub fn arrived<'a>(packet: &Packet<'a>) -> Arrived<'a> {
-    Arrived {
-        from: packet.from,
-        to: packet.to,
-        encap: packet.encap,
-        packet: packet.bytes,
     }
 }
 

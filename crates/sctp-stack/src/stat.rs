@@ -6,6 +6,7 @@ use core::time::Duration;
 use headwater_host::{hidden, sys};
 
 use super::registry::{Name, named, receive_from, receive_trusted, send_to};
+use super::signal::readable;
 
 /// Bytes in an answer, but for the last association in it.
 pub const ENOUGH: usize = 48 << 10;
@@ -59,11 +60,7 @@ fn ask_at(fd: i32, name: &Name, uid: u32) -> sys::Result<Vec<String>> {
     let mut from = 0usize;
     loop {
         send_to(fd, name, from.to_string().as_bytes())?;
-        let mut set = [libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
+        let mut set = readable(core::iter::once(fd));
         if sys::ppoll(&mut set, Some(Duration::from_secs(2).as_nanos() as u64))? == 0 {
             return Err(libc::ETIMEDOUT);
         }

@@ -11,7 +11,7 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use crate::event::Outcome;
-use crate::path::PATHS;
+use crate::path::{PATHS, is_host};
 use crate::serial::Tsn;
 use crate::wire::tlv::Writer;
 use crate::wire::{Cause, Param, ParamBuilder, Params, kind, must_report, must_stop};
@@ -62,7 +62,7 @@ struct Outstanding {
     chunk: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Asconf {
     /// Of the next ASCONF of ours; the one outstanding has the number before.
     serial: Tsn,
@@ -82,13 +82,8 @@ impl Asconf {
     pub fn new(local: Tsn, peer: Tsn) -> Asconf {
         Asconf {
             serial: local,
-            queue: VecDeque::new(),
-            outstanding: None,
-            due: false,
-            no_addresses: false,
-            no_primary: false,
             peer_serial: peer.previous(),
-            answers: VecDeque::new(),
+            ..Asconf::default()
         }
     }
 
@@ -183,18 +178,6 @@ impl Asconf {
         done.extend(hopeless.into_iter().map(|change| (change, Outcome::Failed)));
         self.queue = left;
         Ok(done)
-    }
-
-    /// The peer does not know ASCONF, or the association ends: everything asked has failed.
-    pub fn give_up(&mut self) -> Vec<(Change, Outcome)> {
-        self.due = false;
-        let outstanding = self
-            .outstanding
-            .take()
-            .map(|one| one.changes)
-            .unwrap_or_default();
-        let all = outstanding.into_iter().chain(self.queue.drain(..));
-        all.map(|change| (change, Outcome::Failed)).collect()
     }
 
     /// An ASCONF has come from `from`; `peer`: the peer's addresses.
@@ -369,7 +352,7 @@ impl Work {
 
     fn add<'a>(&mut self, addr: IpAddr, own: &'a [u8]) -> Result<(), Cause<'a>> {
         let addr = self.or_source(addr);
-        if !is_unicast(addr) {
+        if !is_host(addr) {
             return Err(unresolvable(own));
         }
         if self.peer.contains(&addr) {
@@ -514,9 +497,4 @@ fn encoded(cause: &Cause) -> Vec<u8> {
 /// RFC 5061 has the address parameter in this cause: it is in the request behind the correlation ID.
 fn unresolvable(own: &[u8]) -> Cause<'_> {
     Cause::UnresolvableAddress(own.get(8..).unwrap_or_default())
-}
-
-fn is_unicast(addr: IpAddr) -> bool {
-    let broadcast = matches!(addr, IpAddr::V4(v4) if v4.is_broadcast());
-    !(addr.is_unspecified() || addr.is_multicast() || broadcast)
 }

@@ -131,12 +131,12 @@ pub struct Association {
     primary: PathId,
     /// Where data came from last: SACKs go there.
     last_from: PathId,
-    timers: Timers,
+    pub(crate) timers: Timers,
     sender: Sender,
     receiver: Receiver,
     opening: Option<Box<opening::Opening>>,
     control: VecDeque<(Option<PathId>, Control)>,
-    sack_now: bool,
+    pub(crate) sack_now: bool,
     auth: Option<Box<Auth>>,
     /// The key that the peer signs with.
     peer_key: u16,
@@ -153,7 +153,7 @@ pub struct Association {
     /// The user wants to know of whatever comes, though there is something to receive already.
     each_arrival: bool,
     peer_has_shut_down: bool,
-    last_packet: Option<LastPacket>,
+    pub(crate) last_packet: Option<LastPacket>,
     last_traffic: Time,
     /// For nonces that a peer can't guess.
     secret: u64,
@@ -197,15 +197,6 @@ impl Association {
         &mut self.paths[id]
     }
 
-    /// Chunks can be authenticated (RFC 4895).
-    pub fn has_auth(&self) -> bool {
-        self.auth.is_some()
-    }
-
-    pub(crate) fn owes_window_update(&self) -> bool {
-        self.sack_now
-    }
-
     pub fn local_port(&self) -> u16 {
         self.local_port
     }
@@ -220,6 +211,11 @@ impl Association {
 
     pub fn peer_tag(&self) -> u32 {
         self.peer_tag
+    }
+
+    /// Ours, and the peer's.
+    pub(crate) fn tags(&self) -> (u32, u32) {
+        (self.local_tag, self.peer_tag)
     }
 
     pub fn config(&self) -> &AssocConfig {
@@ -303,15 +299,6 @@ impl Association {
 
     /// Is there room for a message of at least one byte? Once there was too little, not until [`Event::Writable`] is due: who
     /// waits for room would find as good as none.
-    pub fn writable(&self) -> bool {
-        self.has_room()
-            && matches!(
-                self.state,
-                State::CookieWait | State::CookieEchoed | State::Established
-            )
-    }
-
-    /// As [`writable`](Association::writable), whatever the state.
     pub fn has_room(&self) -> bool {
         let least = if self.was_full { self.room_wanted } else { 1 };
         self.sender.room() >= least
@@ -333,11 +320,6 @@ impl Association {
         self.peer_has_shut_down
     }
 
-    pub fn set_nagle(&mut self, on: bool) {
-        self.config.nagle = on;
-        self.sender.set_nagle(on);
-    }
-
     pub fn set_scheduler(&mut self, kind: crate::sched::SchedulerKind) {
         self.config.scheduler = kind;
         self.sender.set_scheduler(kind);
@@ -355,16 +337,8 @@ impl Association {
             path.rto.set_limits(rto);
         }
         self.reset.allowed = self.config.allowed;
-        self.sender.set_nagle(self.config.nagle);
-        self.sender.set_joins(self.config.joins);
-        self.sender.set_max_burst(self.config.max_burst);
-        self.sender.set_buffer(self.config.send_buffer);
-        self.sender.set_most_fragment(self.config.most_fragment);
-        self.receiver.set_sack_every(self.config.sack_every);
-        self.receiver
-            .set_partial_delivery_point(self.config.partial_delivery_point);
-        let interleaved = self.config.interleaved_delivery;
-        self.receiver.set_interleaved_delivery(interleaved);
+        self.sender.follow(&self.config);
+        self.receiver.follow(&self.config);
         self.set_autoclose(now);
         for id in self.paths.ids() {
             self.schedule_heartbeat(now, id);
@@ -397,13 +371,9 @@ impl Association {
     /// The longest message that is sent in one chunk, over any of the paths.
     pub fn fragmentation_point(&self) -> usize {
         let mtu = self.paths.iter().map(|(_, path)| path.mtu).min();
-        let most = match self.config.most_fragment {
-            0 => usize::MAX,
-            most => most,
-        };
         self.sender
             .largest_fragment(mtu.unwrap_or(self.config.mtu))
-            .min(most)
+            .min(self.config.longest_fragment())
     }
 
     /// Sends a HEARTBEAT to this address now.
@@ -413,10 +383,6 @@ impl Association {
         };
         self.paths[id].heartbeat_wanted = true;
         true
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.timers.next()
     }
 
     pub(crate) fn take_event(&mut self) -> Option<Event> {
@@ -433,10 +399,6 @@ impl Association {
             return Some(Event::Writable);
         }
         self.events.pop_front()
-    }
-
-    pub(crate) fn take_last_packet(&mut self) -> Option<LastPacket> {
-        self.last_packet.take()
     }
 
     /// What must hold between any two calls.

@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use crate::congestion::{CongestionControl, Rfc9260};
 use crate::cookie::CookieKeys;
-use crate::reset::Allowed;
 use crate::rto::RtoLimits;
 use crate::sched::SchedulerKind;
 use crate::wire::chunk::LEAST_WINDOW;
@@ -117,6 +116,14 @@ fn window_of_rfc_9260(mtu: usize) -> Box<dyn CongestionControl> {
 }
 
 impl AssocConfig {
+    /// [`most_fragment`](Self::most_fragment), where packets take as much.
+    pub(crate) fn longest_fragment(&self) -> usize {
+        match self.most_fragment {
+            0 => usize::MAX,
+            most => most,
+        }
+    }
+
     /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).
     pub fn window_to_offer(&self) -> usize {
         self.receive_window.max(LEAST_WINDOW as usize)
@@ -165,6 +172,24 @@ impl Default for AssocConfig {
             guard: None,
             window: window_of_rfc_9260,
             initial_tsn: None,
+        }
+    }
+}
+
+/// What peers may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allowed {
+    pub streams: bool,
+    pub association: bool,
+    pub more_streams: bool,
+}
+
+impl Default for Allowed {
+    fn default() -> Allowed {
+        Allowed {
+            streams: true,
+            association: true,
+            more_streams: true,
         }
     }
 }

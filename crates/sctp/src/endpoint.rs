@@ -27,6 +27,7 @@ use crate::auth::{Hmac, Vectors};
 use crate::config::{AssocConfig, Config};
 use crate::event::Event;
 use crate::features::Features;
+use crate::path::is_host;
 use crate::recv::Received;
 use crate::send::Outgoing;
 use crate::serial::Tsn;
@@ -408,7 +409,7 @@ impl Endpoint {
     pub fn receive(&mut self, _now: Time, id: AssocId, into: &mut [u8]) -> Option<Received> {
         let association = self.table.get_mut(id)?;
         let received = association.receive(into);
-        if association.owes_window_update() {
+        if association.sack_now {
             self.queue(id);
         }
         received
@@ -416,10 +417,6 @@ impl Endpoint {
 
     pub fn readable(&self, id: AssocId) -> bool {
         self.table.get(id).is_some_and(Association::readable)
-    }
-
-    pub fn writable(&self, id: AssocId) -> bool {
-        self.table.get(id).is_some_and(Association::writable)
     }
 
     /// [`Event::Writable`] is to tell when there is room for so many bytes, or for a quarter of the buffer if that is more.
@@ -518,7 +515,7 @@ impl Endpoint {
             }
             self.events.push_back((id, event));
         }
-        if let Some(last) = association.take_last_packet() {
+        if let Some(last) = association.last_packet.take() {
             self.loose.push_back(last);
         }
         let over = !association.is_open();
@@ -559,7 +556,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(id) else {
             return;
         };
-        let next = association.next_deadline();
+        let next = association.timers.next();
         let known = association.indexed;
         let earlier = match (next, known) {
             (Some(next), Some(known)) => next < known,
@@ -617,11 +614,4 @@ fn opens(packet: &Packet<'_>) -> bool {
 /// Has a SHUTDOWN ACK, which an association that has only begun did not ask for (8.5.1 E).
 fn ends_another(packet: &Packet<'_>) -> bool {
     matches!(packet.chunks().next(), Some(Ok(Chunk::ShutdownAck)))
-}
-
-/// An address that a host may have.
-fn is_host(addr: IpAddr) -> bool {
-    !addr.is_unspecified()
-        && !addr.is_multicast()
-        && !matches!(addr, IpAddr::V4(v4) if v4.is_broadcast())
 }

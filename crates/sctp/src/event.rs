@@ -93,29 +93,6 @@ impl Event {
     }
 }
 
-impl Down {
-    /// What its ABORT said, or would have.
-    pub fn causes(&self) -> &[CauseOwned] {
-        match self {
-            Down::Aborted { causes, .. } => causes,
-            _ => &[],
-        }
-    }
-
-    /// The code of the first cause; 0: there is none.
-    pub fn error(&self) -> u16 {
-        self.causes().first().map_or(0, |cause| cause.get().code())
-    }
-
-    /// The ABORT as a chunk, where there was one.
-    pub fn abort_chunk(&self) -> Vec<u8> {
-        match self {
-            Down::Aborted { causes, .. } => crate::wire::abort_chunk(causes),
-            _ => Vec::new(),
-        }
-    }
-}
-
 /// Why an association is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Down {
@@ -130,6 +107,4 @@ pub enum Down {
     Unreachable,
     /// Nobody answered, or the network said that nobody is there.
     SetupFailed { refused: bool },
-    /// No traffic for as long as was agreed.
-    Autoclose,
 }

@@ -12,6 +12,12 @@ use crate::time::Time;
 /// Most paths of an association: more addresses than that are not used.
 pub const PATHS: usize = 16;
 
+/// An address that a host may have.
+pub(crate) fn is_host(addr: IpAddr) -> bool {
+    let broadcast = matches!(addr, IpAddr::V4(v4) if v4.is_broadcast());
+    !(addr.is_unspecified() || addr.is_multicast() || broadcast)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PathId(pub u8);
 

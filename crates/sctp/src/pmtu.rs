@@ -29,7 +29,7 @@ const LEAST: usize = 548;
 /// What the usual links carry inside IPv6 and UDP: 1280, 1400, 1420, 1480, 1492, 1500, 4464, 9000.
 const COMMON: [usize; 8] = [1232, 1352, 1372, 1432, 1444, 1452, 4416, 8952];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pmtu {
     base: usize,
     max: usize,
@@ -54,12 +54,6 @@ pub struct Pmtu {
     too_large: bool,
 }
 
-impl Default for Pmtu {
-    fn default() -> Pmtu {
-        Pmtu::new(COMMON[0], COMMON[0])
-    }
-}
-
 impl Pmtu {
     /// `base` is used at once; nothing beyond `max` is tried.
     pub fn new(base: usize, max: usize) -> Pmtu {
@@ -70,13 +64,7 @@ impl Pmtu {
             mtu: base,
             ceiling: max + 1,
             hint: max,
-            wanted: None,
-            in_flight: false,
-            lost: 0,
-            last: Time::default(),
-            timeouts: 0,
-            fixed: false,
-            too_large: false,
+            ..Pmtu::default()
         };
         pmtu.choose();
         pmtu

@@ -23,7 +23,8 @@ use std::collections::VecDeque;
 
 pub use acks::SackWanted;
 
-use crate::serial::{Mid, Ssn, Tsn};
+use crate::config::AssocConfig;
+use crate::serial::{Mid, Ssn, Tsn, numbers};
 use crate::time::Time;
 use crate::wire::{Data, Forward, PacketBuilder};
 use acks::Acks;
@@ -215,17 +216,12 @@ impl Receiver {
         self.acks.wanted()
     }
 
-    pub fn set_sack_every(&mut self, packets: u32) {
-        self.acks.every = packets.max(1);
-    }
-
-    pub fn set_partial_delivery_point(&mut self, bytes: usize) {
-        self.config.partial_delivery_point = bytes.max(1);
+    /// Takes over what may change while the association goes on.
+    pub fn follow(&mut self, config: &AssocConfig) {
+        self.acks.every = config.sack_every.max(1);
+        self.config.partial_delivery_point = config.partial_delivery_point.max(1);
         self.large_waits = true;
-    }
-
-    pub fn set_interleaved_delivery(&mut self, on: bool) {
-        self.config.interleaved_delivery = on;
+        self.config.interleaved_delivery = config.interleaved_delivery;
         self.release_held_back();
     }
 
@@ -420,30 +416,18 @@ impl Receiver {
     }
 
     fn received(&self, part: &Part) -> Received {
-        let Head {
-            stream,
-            unordered,
-            number,
-            ppid,
-            tsn,
-        } = part.head;
-        let len = part.data.len() - part.taken;
-        let (ssn, mid) = if self.config.interleave {
-            (Ssn(0), Mid(number))
-        } else {
-            (Ssn(number as u16), Mid(0))
-        };
-        let (end, aborted) = (part.end, part.aborted);
+        let head = &part.head;
+        let (ssn, mid) = numbers(head.number, self.config.interleave);
         Received {
-            len,
-            end,
-            aborted,
-            stream,
+            len: part.data.len() - part.taken,
+            end: part.end,
+            aborted: part.aborted,
+            stream: head.stream,
             ssn,
-            ppid,
-            tsn,
+            ppid: head.ppid,
+            tsn: head.tsn,
             mid,
-            unordered,
+            unordered: head.unordered,
         }
     }
 }

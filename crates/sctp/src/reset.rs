@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+pub use crate::config::Allowed;
 use crate::event::{Event, Outcome};
 use crate::recv::Receiver;
 use crate::send::Sender;
@@ -60,24 +61,6 @@ pub enum AskRefused {
     TooMany,
 }
 
-/// What peers may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allowed {
-    pub streams: bool,
-    pub association: bool,
-    pub more_streams: bool,
-}
-
-impl Default for Allowed {
-    fn default() -> Allowed {
-        Allowed {
-            streams: true,
-            association: true,
-            more_streams: true,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Request {
     ask: Ask,
@@ -104,7 +87,7 @@ struct Answer {
     next: Option<(Tsn, Tsn)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reset {
     pub allowed: Allowed,
     /// Of our next request.
@@ -121,13 +104,9 @@ impl Reset {
     /// Request numbers begin with the initial TSNs.
     pub fn new(local: Tsn, peer: Tsn) -> Reset {
         Reset {
-            allowed: Allowed::default(),
             number: local,
-            queue: VecDeque::new(),
-            outstanding: None,
             expected: peer,
-            given: VecDeque::new(),
-            unsent: Vec::new(),
+            ..Reset::default()
         }
     }
 
@@ -156,16 +135,12 @@ impl Reset {
             self.push(ask, None);
             return Ok(());
         }
-        let outgoing = matches!(ask, Ask::Outgoing(_));
-        for part in list.chunks(MOST_STREAMS).map(<[u16]>::to_vec) {
-            self.push(
-                if outgoing {
-                    Ask::Outgoing(part)
-                } else {
-                    Ask::Incoming(part)
-                },
-                None,
-            );
+        let part_of = match ask {
+            Ask::Outgoing(_) => Ask::Outgoing,
+            _ => Ask::Incoming,
+        };
+        for part in list.chunks(MOST_STREAMS) {
+            self.push(part_of(part.to_vec()), None);
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::config::AssocConfig;
 use crate::path::PathId;
 use crate::sched::SchedulerKind;
 use crate::serial::Tsn;
@@ -254,14 +255,11 @@ impl Sender {
         self.config.interleave = interleave;
         self.config.partial_reliability = partial;
         self.queues.set_interleave(interleave);
-        for stream in usize::from(streams)..self.queues.streams() {
-            for slot in self.queues.queued(&self.store, stream as u16) {
-                self.queues.unlink(&mut self.store, slot);
-                self.fail(slot);
-            }
-            self.queues.release(&mut self.store, stream as u16);
+        for stream in streams..self.streams() {
+            self.fail_queued(stream);
+            self.queues.release(&mut self.store, stream);
             for unordered in [false, true] {
-                self.queues.open.remove(&(stream as u16, unordered));
+                self.queues.open.remove(&(stream, unordered));
             }
         }
         self.queues.set_streams(streams);
@@ -434,28 +432,17 @@ impl Sender {
         self.closed
     }
 
-    pub fn set_nagle(&mut self, on: bool) {
-        self.config.nagle = on;
-    }
-
-    pub fn set_joins(&mut self, on: bool) {
-        self.config.joins = on;
-    }
-
-    pub fn set_max_burst(&mut self, packets: u32) {
-        self.config.max_burst = packets;
-    }
-
-    pub fn set_buffer(&mut self, bytes: usize) {
-        self.config.buffer = bytes;
+    /// Takes over what may change while the association goes on, but for the scheduler.
+    pub fn follow(&mut self, config: &AssocConfig) {
+        self.config.nagle = config.nagle;
+        self.config.joins = config.joins;
+        self.config.max_burst = config.max_burst;
+        self.config.buffer = config.send_buffer;
+        self.most_fragment = config.longest_fragment();
     }
 
     pub fn set_scheduler(&mut self, kind: SchedulerKind) {
         self.queues.set_scheduler(&mut self.store, kind);
-    }
-
-    pub fn scheduler(&self) -> SchedulerKind {
-        self.queues.kind()
     }
 
     /// The stream's priority or weight; whether there is such a stream.
@@ -467,18 +454,9 @@ impl Sender {
         known
     }
 
-    pub fn stream_value(&self, stream: u16) -> u16 {
-        self.queues.value(stream)
-    }
-
     /// Each packet with DATA has so many bytes of other chunks before it (AUTH): messages that don't fit beside them are cut.
     pub fn set_overhead(&mut self, bytes: usize) {
         self.overhead = bytes;
-    }
-
-    /// Longer messages are cut into chunks of no more than so many bytes; 0: as long as packets take.
-    pub fn set_most_fragment(&mut self, bytes: usize) {
-        self.most_fragment = if bytes == 0 { usize::MAX } else { bytes };
     }
 
     pub fn counts(&self) -> Counts {
@@ -565,19 +543,21 @@ impl Sender {
             self.let_go(slot);
         }
         self.out.clear();
-        for stream in 0..self.queues.streams() {
-            for slot in self.queues.queued(&self.store, stream as u16) {
-                self.queues.unlink(&mut self.store, slot);
-                self.fail(slot);
-            }
-        }
         let streams = self.streams();
+        (0..streams).for_each(|stream| self.fail_queued(stream));
         self.queues = Queues::new(streams, self.queues.kind(), self.config.interleave);
         self.buffered = 0;
         self.recovery = None;
         self.fast = false;
         self.probe = None;
         self.forward = partial::Forwarding::new(self.out.first());
+    }
+
+    fn fail_queued(&mut self, stream: u16) {
+        for slot in self.queues.queued(&self.store, stream) {
+            self.queues.unlink(&mut self.store, slot);
+            self.fail(slot);
+        }
     }
 
     /// Gives back the memory that is kept for the next messages; for an association that is idle.

@@ -70,5 +70,14 @@ serial! {
     Mid, u32, i32
 }
 
+/// The number of a message in its stream, as DATA or, if `interleaved`, I-DATA has it; the other is 0.
+#[inline]
+pub fn numbers(number: u32, interleaved: bool) -> (Ssn, Mid) {
+    match interleaved {
+        true => (Ssn(0), Mid(number)),
+        false => (Ssn(number as u16), Mid(0)),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ mod items;
 pub mod param;
 pub mod tlv;
 
-pub use build::{InitHead, PacketBuilder, abort_chunk};
+pub use build::{InitHead, PacketBuilder};
 pub use cause::{Cause, CauseBuilder, CauseOwned, Causes};
 pub use chunk::kind;
 pub use chunk::{Auth, Chunk, Chunks, Data, DataHead, Forward, Init, InitFault, Sack, Skipped};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use headwater_sctp_stack::link::raw::{Raw, is_usable};
+use headwater_sctp_stack::link::raw::{Raw, Unusable, is_usable};
 use headwater_sctp_stack::link::{Link, Run, Trouble};
 
 use crate::network::{drop_privileges, inside};
@@ -33,7 +33,7 @@ fn run<'a>(bytes: &'a [u8], segment: usize, to: IpAddr) -> Run<'a> {
 fn ports(link: &Raw, count: usize) -> Vec<u16> {
     let mut ports = Vec::new();
     until("packets", || {
-        let _ = link.receive(&mut |p| ports.push(u16::from_be_bytes([p.bytes[2], p.bytes[3]])));
+        let _ = link.receive(&mut |p| ports.push(u16::from_be_bytes([p.packet[2], p.packet[3]])));
         (ports.len() >= count).then_some(())
     });
     ports
@@ -106,6 +106,6 @@ fn without_privilege_there_is_none() {
         assert!(is_usable());
         drop_privileges();
         assert!(!is_usable());
-        assert_eq!(Raw::open().err().map(|why| why.errno()), Some(libc::EACCES));
+        assert_eq!(Raw::open().err(), Some(Unusable::Privilege));
     });
 }

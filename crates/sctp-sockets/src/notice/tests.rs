@@ -43,8 +43,6 @@ fn the_beginning_of_an_association() {
 fn the_ends_of_an_association() {
     expect(Event::Down(Down::Shutdown), SCTP_ASSOC_CHANGE,
         &[1, 0x80, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0]);
-    expect(Event::Down(Down::Autoclose), SCTP_ASSOC_CHANGE,
-        &[1, 0x80, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0]);
     expect(Event::Down(Down::Unreachable), SCTP_ASSOC_CHANGE,
         &[1, 0x80, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0]);
     expect(Event::Down(Down::SetupFailed { refused: true }), SCTP_ASSOC_CHANGE,

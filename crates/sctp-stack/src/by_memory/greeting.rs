@@ -8,7 +8,7 @@ use headwater_sctp::config::AssocConfig;
 use headwater_sctp::reset::Allowed;
 
 use crate::addresses;
-use crate::choice::plain;
+use crate::choice::{mapped, plain};
 
 /// What the ends tell each other once there is an association.
 pub mod note {
@@ -66,11 +66,7 @@ impl Greeting {
         bytes[..2].copy_from_slice(&self.out.to_ne_bytes());
         bytes[2..4].copy_from_slice(&self.inbound.to_ne_bytes());
         bytes[4..8].copy_from_slice(&self.adaptation.to_ne_bytes());
-        let called = match self.called {
-            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-            IpAddr::V6(v6) => v6,
-        };
-        bytes[8..24].copy_from_slice(&called.octets());
+        bytes[8..24].copy_from_slice(&mapped(self.called).octets());
         bytes[24..26].copy_from_slice(&self.port.to_ne_bytes());
         match hosts {
             None => bytes[ALLOWS] = allowed::ALL + 1,

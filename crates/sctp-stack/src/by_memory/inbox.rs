@@ -12,7 +12,7 @@ use headwater_host::sys;
 use headwater_providers::loopback::buffers::{self, Sink, Source};
 use headwater_providers::loopback::link::{Front, Label, MORE, front, read_label};
 use headwater_sctp::recv::Received;
-use headwater_sctp::serial::{Mid, Ssn, Tsn};
+use headwater_sctp::serial::{Ssn, Tsn};
 use headwater_streams::head::Head;
 use libc::iovec;
 
@@ -550,6 +550,18 @@ pub fn is_soon_enough(head: &Head, holds: impl Fn() -> bool) -> bool {
     holds()
 }
 
+#[inline]
+fn numbered(label: Label, tsn: u32, ssn: u16) -> Received {
+    Received {
+        stream: label.stream,
+        ssn: Ssn(ssn),
+        ppid: label.ppid,
+        tsn: Tsn(tsn),
+        unordered: label.is_unordered(),
+        ..Received::default()
+    }
+}
+
 /// As a sender of packets would have numbered what comes.
 #[derive(Default)]
 struct Numbers {
@@ -561,37 +573,15 @@ struct Numbers {
 impl Numbers {
     #[inline]
     fn of_next(&self, label: Label) -> Received {
-        let ssn = self.ssns.get(usize::from(label.stream)).copied();
-        Received {
-            len: 0,
-            end: false,
-            aborted: false,
-            stream: label.stream,
-            ssn: Ssn(if label.is_unordered() {
-                0
-            } else {
-                ssn.unwrap_or(0)
-            }),
-            ppid: label.ppid,
-            tsn: Tsn(self.tsn),
-            mid: Mid(0),
-            unordered: label.is_unordered(),
-        }
+        let ssn = self.ssns.get(usize::from(label.stream));
+        let ssn = ssn.filter(|_| !label.is_unordered());
+        numbered(label, self.tsn, ssn.copied().unwrap_or(0))
     }
 
     #[inline]
     fn begin(&mut self, label: Label) -> Received {
-        let tsn = Tsn(self.tsn);
-        let ssn = Ssn(self.pass(label));
-        let unordered = label.is_unordered();
-        Received {
-            stream: label.stream,
-            ssn,
-            ppid: label.ppid,
-            tsn,
-            unordered,
-            ..Received::default()
-        }
+        let tsn = self.tsn;
+        numbered(label, tsn, self.pass(label))
     }
 
     /// Counts a message; its SSN, if it has one.

@@ -15,9 +15,11 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
 use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
+use headwater_sctp::endpoint::Arrived;
 
-use super::{Link, Packet, Returned, Routes, Run, Trouble, watch_all};
+use super::{Link, Returned, Routes, Run, Trouble, Unsent, failures, watch_all};
 use crate::guarded::Guarded;
+use crate::registry::DYNAMIC;
 
 mod out_of_the_blue;
 use out_of_the_blue::{Holder, Taken};
@@ -26,8 +28,7 @@ use out_of_the_blue::{Holder, Taken};
 const BATCH: usize = 32;
 /// Between two attempts to become the holder, in nanoseconds.
 const RETRY: u64 = Duration::from_secs(1).as_nanos() as u64;
-/// Ports from here on are reserved in blocks of 256 (see registry.rs), and filtered by block.
-const DYNAMIC: u16 = 49_152;
+/// Ports from [`DYNAMIC`] on are reserved in blocks of 256 (see registry.rs), and filtered by block.
 const BLOCK: u16 = 0xff00;
 /// Where a chunk's type stands in the first chunk, and that of SACK.
 const FIRST_CHUNK: u32 = 12;
@@ -36,8 +37,6 @@ const SACK: u16 = 3;
 const MARK: i32 = 0x5c70;
 /// The largest packet of IP.
 const LARGEST: usize = 65_535;
-const QUOTE: usize = 1024;
-const MOST_TROUBLES: usize = 64;
 
 /// Why there can be no raw link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,14 +50,6 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    pub fn errno(self) -> i32 {
-        match self {
-            Unusable::Privilege => libc::EACCES,
-            Unusable::Kernel => libc::EBUSY,
-            Unusable::System(errno) => errno,
-        }
-    }
-
     /// Says it in the log, with what would help.
     pub fn explain(self, level: Level) {
         match self {
@@ -96,7 +87,7 @@ pub struct Raw {
     listeners: AtomicU64,
     retry: AtomicU64,
     arriving: Guarded<[Inbox; 2]>,
-    troubles: Guarded<Vec<(IpAddr, Trouble)>>,
+    unsent: Unsent,
     routes: Routes,
 }
 
@@ -148,7 +139,7 @@ impl Raw {
             listeners: AtomicU64::new(0),
             retry: AtomicU64::new(u64::MAX),
             arriving: Guarded::new([Inbox::new(false, BATCH), Inbox::new(true, BATCH)]),
-            troubles: Guarded::new(Vec::new()),
+            unsent: Unsent::new(),
             routes: Routes::new(),
         })
     }
@@ -197,25 +188,12 @@ impl Raw {
                     tries += 1
                 }
                 Err(errno) => {
-                    self.could_not_send(packets[done].to, errno);
+                    self.unsent.note(packets[done].to, &[], errno);
                     (done, tries) = (done + 1, 0);
                 }
             }
         }
         done
-    }
-
-    fn could_not_send(&self, to: IpAddr, errno: i32) {
-        // That a packet is too long is in the error queue, with the limit.
-        if matches!(
-            errno,
-            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL
-        ) {
-            let mut troubles = self.troubles.enter();
-            if troubles.len() < MOST_TROUBLES {
-                troubles.push((to, Trouble::Host));
-            }
-        }
     }
 
     fn is_ours(&self, port: u16) -> bool {
@@ -248,7 +226,7 @@ fn program(v6: bool, ports: &Ports, out_of_the_blue: bool) -> Program {
     }
 }
 
-fn hand_over(socket: &RawSocket, inbox: &mut Inbox, each: &mut dyn FnMut(&Packet<'_>)) -> usize {
+fn hand_over(socket: &RawSocket, inbox: &mut Inbox, each: &mut dyn FnMut(&Arrived<'_>)) -> usize {
     // An error may be what an ICMP message has left; its queue tells more.
     let count = match inbox.fill(socket.fd()) {
         Ok(count) => count,
@@ -256,11 +234,11 @@ fn hand_over(socket: &RawSocket, inbox: &mut Inbox, each: &mut dyn FnMut(&Packet
         Err(_) => inbox.fill(socket.fd()).unwrap_or(0),
     };
     inbox.drain(|arrival| {
-        each(&Packet {
+        each(&Arrived {
             from: arrival.from.ip(),
             to: arrival.to,
             encap: None,
-            bytes: arrival.payload(),
+            packet: arrival.payload(),
         });
     });
     count
@@ -336,7 +314,7 @@ impl Link for Raw {
         }
     }
 
-    fn receive(&self, each: &mut dyn FnMut(&Packet<'_>)) -> sys::Result<usize> {
+    fn receive(&self, each: &mut dyn FnMut(&Arrived<'_>)) -> sys::Result<usize> {
         // Whoever is at it hands everything over.
         let mut arriving = self.arriving.try_enter().ok_or(libc::EAGAIN)?;
         let count: usize = self
@@ -352,26 +330,15 @@ impl Link for Raw {
     }
 
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>)) {
-        for (to, trouble) in core::mem::take(&mut *self.troubles.enter()) {
-            each(&Returned {
-                to,
-                trouble,
-                quoted: &[],
-            });
-        }
-        let mut quote = [0; QUOTE];
+        self.unsent.hand_over(each);
         for socket in self.sockets() {
-            for _ in 0..MOST_TROUBLES {
-                let Some(failure) = errors::next(socket.fd(), &mut quote) else {
-                    break;
-                };
-                let quoted = &quote[..failure.quoted];
+            failures(socket.fd(), |failure, quoted| {
                 // What other processes have sent is told here too.
                 let ours = match *quoted {
                     [a, b, ..] => self.is_ours(u16::from_be_bytes([a, b])),
                     _ => true,
                 };
-                if let Some(trouble) = trouble(&failure).filter(|_| ours) {
+                if let Some(trouble) = trouble(failure).filter(|_| ours) {
                     let to = failure.to.ip();
                     if matches!(trouble, Trouble::TooBig(_)) {
                         self.routes.forget(to);
@@ -382,9 +349,7 @@ impl Link for Raw {
                         quoted,
                     });
                 }
-            }
-            // The last of them is the socket's error too.
-            let _ = sys::sockopt::<i32>(socket.fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+            });
         }
     }
 
@@ -425,7 +390,7 @@ impl Link for Raw {
     }
 
     /// Another process gets its own copy.
-    fn pass_on(&self, port: u16, _packet: &Packet<'_>) -> bool {
+    fn pass_on(&self, port: u16, _packet: &Arrived<'_>) -> bool {
         self.taken.has(port)
     }
 

@@ -19,10 +19,11 @@ use headwater_ipnet::incoming::Incoming;
 use headwater_ipnet::socket::{fragment, fragmenting};
 use headwater_ipnet::{errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
+use headwater_sctp::endpoint::Arrived;
 use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
-use super::{Link, Packet, Returned, Routes, Run, Trouble, watch, watch_all};
+use super::{Link, Returned, Routes, Run, Trouble, Unsent, failures, watch, watch_all};
 use crate::guarded::Guarded;
 use crate::here::is_here;
 use crate::registry::Registry;
@@ -40,9 +41,6 @@ const RETRY: u64 = Duration::from_millis(400).as_nanos() as u64;
 const HEADERS: usize = 28;
 const HEADERS_V6: usize = 48;
 const LARGEST: usize = 65_504;
-/// A packet's beginning, by which the association can be told.
-const QUOTE: usize = 64;
-const MOST_TROUBLES: usize = 64;
 
 pub struct Udp {
     /// All packets leave here.
@@ -65,20 +63,13 @@ pub struct Udp {
     arriving: Guarded<Arriving>,
     /// Too large for the stack of a signal handler. Empty while a thread uses it.
     outgoing: Guarded<Option<Box<Outgoing>>>,
-    troubles: Guarded<Vec<Known>>,
+    unsent: Unsent,
     routes: Routes,
 }
 
 struct Arriving {
     incoming: Incoming,
     turn: u32,
-}
-
-/// What the kernel said when a packet was to leave.
-struct Known {
-    to: IpAddr,
-    trouble: Trouble,
-    quoted: Vec<u8>,
 }
 
 impl Udp {
@@ -117,7 +108,7 @@ impl Udp {
                 turn: 0,
             }),
             outgoing: Guarded::new(Some(Outgoing::new())),
-            troubles: Guarded::new(Vec::new()),
+            unsent: Unsent::new(),
             routes: Routes::new(),
         })
     }
@@ -131,18 +122,6 @@ impl Udp {
     /// Does this process have the well-known port?
     pub fn holds_port(&self) -> bool {
         self.holds.load(Ordering::Relaxed)
-    }
-
-    /// Somebody waits for associations, which are begun at the well-known port.
-    pub fn listens(&self, on: bool) {
-        if on {
-            self.listeners.fetch_add(1, Ordering::Relaxed);
-            if !self.holds_port() {
-                self.retry.store(sys::now() + RETRY, Ordering::Relaxed);
-            }
-        } else if self.listeners.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.retry.store(u64::MAX, Ordering::Relaxed);
-        }
     }
 
     fn take_over(&self) -> sys::Result<()> {
@@ -219,7 +198,8 @@ impl Udp {
                     // Of an earlier packet: the error queue has it.
                     Err(libc::ECONNREFUSED | libc::EHOSTUNREACH) if tries < 2 => tries += 1,
                     Err(errno) => {
-                        self.could_not_send(run, bytes, errno);
+                        self.complained.store(true, Ordering::Relaxed);
+                        self.unsent.note(run.to, bytes, errno);
                         break;
                     }
                 }
@@ -228,28 +208,11 @@ impl Udp {
         1
     }
 
-    fn could_not_send(&self, run: &Run<'_>, bytes: &[u8], errno: i32) {
-        self.complained.store(true, Ordering::Relaxed);
-        let trouble = match errno {
-            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL => Trouble::Host,
-            // The kernel's own limit is in the error queue.
-            _ => return,
-        };
-        let mut troubles = self.troubles.enter();
-        if troubles.len() < MOST_TROUBLES {
-            troubles.push(Known {
-                to: run.to,
-                trouble,
-                quoted: bytes[..bytes.len().min(QUOTE)].to_vec(),
-            });
-        }
-    }
-
     fn hand_over(
         &self,
         incoming: &mut Incoming,
         fd: i32,
-        each: &mut dyn FnMut(&Packet<'_>),
+        each: &mut dyn FnMut(&Arrived<'_>),
     ) -> usize {
         match incoming.fill(fd) {
             Ok(()) => {}
@@ -270,11 +233,11 @@ impl Udp {
                 to = (front.control.as_ptr(), destination(front.control));
             }
             if let (Some(from), Some(to)) = (Address::of_storage(front.from), to.1) {
-                each(&Packet {
+                each(&Arrived {
                     from: from.ip().to_canonical(),
                     to,
                     encap: Some(from.port()),
-                    bytes: front.data,
+                    packet: front.data,
                 });
             }
             count += 1;
@@ -318,7 +281,7 @@ impl Link for Udp {
         done
     }
 
-    fn receive(&self, each: &mut dyn FnMut(&Packet<'_>)) -> sys::Result<usize> {
+    fn receive(&self, each: &mut dyn FnMut(&Arrived<'_>)) -> sys::Result<usize> {
         // Whoever is at it hands everything over.
         let mut arriving = self.arriving.try_enter().ok_or(libc::EAGAIN)?;
         let arriving = &mut *arriving;
@@ -343,33 +306,21 @@ impl Link for Udp {
     }
 
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>)) {
-        for known in core::mem::take(&mut *self.troubles.enter()) {
-            each(&Returned {
-                to: known.to,
-                trouble: known.trouble,
-                quoted: &known.quoted,
-            });
-        }
-        let mut quote = [0; 1024];
+        self.unsent.hand_over(each);
         for fd in self.sockets() {
-            for _ in 0..MOST_TROUBLES {
-                let Some(failure) = errors::next(fd, &mut quote) else {
-                    break;
-                };
-                let trouble = match self.was_between_holders(&failure) {
+            failures(fd, |failure, quoted| {
+                let trouble = match self.was_between_holders(failure) {
                     true => Some(Trouble::Passing),
-                    false => trouble(&failure),
+                    false => trouble(failure),
                 };
                 if let Some(trouble) = trouble {
                     each(&Returned {
                         to: failure.to.ip().to_canonical(),
                         trouble,
-                        quoted: &quote[..failure.quoted],
+                        quoted,
                     });
                 }
-            }
-            // The last of them is the socket's error too.
-            let _ = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_ERROR);
+            });
         }
     }
 
@@ -382,7 +333,7 @@ impl Link for Udp {
         self.routes.largest(to, headers, LARGEST + headers)
     }
 
-    fn pass_on(&self, port: u16, packet: &Packet<'_>) -> bool {
+    fn pass_on(&self, port: u16, packet: &Arrived<'_>) -> bool {
         self.holds_port() && self.registry.forward(port, packet)
     }
 
@@ -398,8 +349,16 @@ impl Link for Udp {
             .store(if done { u64::MAX } else { now + RETRY }, Ordering::Relaxed);
     }
 
+    /// Somebody waits for associations, which are begun at the well-known port.
     fn listens(&self, on: bool) {
-        Udp::listens(self, on);
+        if on {
+            self.listeners.fetch_add(1, Ordering::Relaxed);
+            if !self.holds_port() {
+                self.retry.store(sys::now() + RETRY, Ordering::Relaxed);
+            }
+        } else if self.listeners.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.retry.store(u64::MAX, Ordering::Relaxed);
+        }
     }
 
     fn forked(&self) {
@@ -439,10 +398,7 @@ impl Outgoing {
     fn push(&mut self, v6: bool, run: &Run<'_>, bytes: &[u8]) {
         let i = self.count;
         self.to[i] = Address::of_ip(as_socket(v6, run.to), run.encap.unwrap_or(0));
-        self.parts[i] = iovec {
-            iov_base: bytes.as_ptr() as *mut _,
-            iov_len: bytes.len(),
-        };
+        self.parts[i] = sys::buffer(bytes.as_ptr() as *mut u8, bytes.len());
         let control = &mut self.controls[i];
         let mut end = 0;
         if let Some(from) = run.from.filter(|from| !from.is_unspecified()) {

@@ -10,6 +10,7 @@ use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{process, sys};
+use headwater_sctp::endpoint::Endpoint;
 
 use super::{Served, Stack};
 use crate::left;
@@ -200,7 +201,7 @@ impl Stack {
     fn each_served(&self, mut what: impl FnMut(&Served)) {
         // SAFETY: the caller has shut the table, so that nobody is inside.
         let table = unsafe { self.table.inside() };
-        table.ports.values().for_each(|place| what(&place.served));
+        table.values().for_each(|place| what(&place.served));
     }
 
     /// The stack is this process's from now on, whose fork it was part of, or which had given it up.
@@ -224,14 +225,14 @@ impl Stack {
     fn finish(&self) {
         let now = sys::now();
         for served in self.all() {
-            served.shut_down_all();
+            served.end_all(Endpoint::shutdown);
         }
         let is_over = || self.all().iter().all(|served| served.is_idle());
         self.await_end(now + FAREWELL, is_over);
         let is_delivered = || self.all().iter().all(|served| served.has_delivered());
         self.await_end(now + LAST, is_delivered);
         for served in self.all() {
-            served.abort_all();
+            served.end_all(|engine, now, id| engine.abort(now, id, b""));
         }
     }
 
@@ -245,7 +246,7 @@ impl Stack {
             link.forked();
         }
         self.registry.forked();
-        for place in self.table.enter().ports.values() {
+        for place in self.table.enter().values() {
             place.reservation.forked();
         }
         self.leading.forked();

@@ -10,12 +10,12 @@ use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::sys;
 use headwater_providers::flusher::{self, Went};
 use headwater_sctp::Time;
-use headwater_sctp::endpoint::{AssocId, Endpoint, Unreachable};
+use headwater_sctp::endpoint::{Arrived, AssocId, Endpoint, Unreachable};
 use headwater_sctp::event::{Down, Event};
 
-use super::{Stack, arrived};
+use super::Stack;
 use crate::guarded::{Entered, Guarded};
-use crate::link::{Packet, Returned};
+use crate::link::Returned;
 use crate::on_host::OnHost;
 use crate::signal::Signal;
 use crate::sink::{Attached, Sink};
@@ -135,11 +135,8 @@ impl Served {
     // ---- asked by the stack ----
 
     #[inline]
-    pub fn arrive(&self, now: u64, packet: &Packet<'_>) {
-        self.inner
-            .enter()
-            .engine
-            .handle(Time(now), &arrived(packet));
+    pub fn arrive(&self, now: u64, packet: &Arrived<'_>) {
+        self.inner.enter().engine.handle(Time(now), packet);
     }
 
     /// True if the caller has to put it on its list.
@@ -357,20 +354,13 @@ impl Served {
         }
     }
 
-    pub fn shut_down_all(&self) {
+    /// Ends all associations, by `how`.
+    pub fn end_all(&self, how: impl Fn(&mut Endpoint, Time, AssocId)) {
         let mut inner = self.inner.enter();
         let now = sys::now();
-        for id in inner.ids() {
-            inner.engine.shutdown(Time(now), id);
-        }
-        self.act(&mut inner, now);
-    }
-
-    pub fn abort_all(&self) {
-        let mut inner = self.inner.enter();
-        let now = sys::now();
-        for id in inner.ids() {
-            inner.engine.abort(Time(now), id, b"");
+        let ids: Vec<AssocId> = inner.engine.associations().map(|a| a.id()).collect();
+        for id in ids {
+            how(&mut inner.engine, Time(now), id);
         }
         self.act(&mut inner, now);
     }
@@ -422,10 +412,6 @@ impl Inner {
             && self.entries.is_empty()
             && self.outbox.runs.is_empty()
             && self.engine.associations().next().is_none()
-    }
-
-    fn ids(&self) -> Vec<AssocId> {
-        self.engine.associations().map(|a| a.id()).collect()
     }
 
     /// The user has received something.

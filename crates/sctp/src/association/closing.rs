@@ -222,15 +222,20 @@ impl Association {
         self.control.clear();
         self.opening = None;
         self.sack_now = false;
-        self.sender.fail_all();
+        self.fail_all();
         for (_, path) in self.paths.iter_mut() {
             path.flight = 0;
             path.heartbeat_wanted = false;
         }
+        self.tell(Event::Down(why));
+    }
+
+    /// What is not acknowledged has failed.
+    pub(super) fn fail_all(&mut self) {
+        self.sender.fail_all();
         while let Some(failed) = self.sender.failed() {
             self.events.push_back(Event::SendFailed(failed));
         }
-        self.tell(Event::Down(why));
     }
 
     /// Queues a control chunk unless one like it waits already.

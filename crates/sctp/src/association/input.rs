@@ -37,13 +37,11 @@ impl Association {
         path.heard = Some(arrived.to);
         let mut verified = false;
         let mut data = false;
-        for chunk in packet.chunks() {
-            let Ok(chunk) = chunk else {
-                break;
-            };
-            if !self.is_open() {
-                break;
-            }
+        let mut chunks = packet.chunks();
+        while let Some(kind) = chunks.kind()
+            && let Some(Ok(chunk)) = chunks.next()
+            && self.is_open()
+        {
             if let Chunk::Auth(auth) = &chunk {
                 match self.verify(packet, auth) {
                     Some(()) => verified = true,
@@ -51,7 +49,7 @@ impl Association {
                 }
                 continue;
             }
-            if !verified && self.requires_auth(chunk.kind()) {
+            if !verified && self.requires_auth(kind) {
                 continue;
             }
             match chunk {

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use crate::auth::Vectors;
 use crate::config::AssocConfig;
 use crate::features::Features;
+use crate::path::{PATHS, is_host};
 use crate::wire::chunk::kind;
 use crate::wire::{Cause, CauseOwned, Init, Param, ParamBuilder, param};
 
@@ -82,8 +83,7 @@ impl<'a> Offer<'a> {
     }
 
     fn add(&mut self, addr: IpAddr) {
-        let usable = !addr.is_unspecified() && !addr.is_multicast() && !is_broadcast(addr);
-        if usable && self.addresses.len() < crate::path::PATHS && !self.addresses.contains(&addr) {
+        if is_host(addr) && self.addresses.len() < PATHS && !self.addresses.contains(&addr) {
             self.addresses.push(addr);
         }
     }
@@ -119,10 +119,6 @@ impl<'a> Offer<'a> {
 
 fn in_report(whole: &[u8]) -> usize {
     4 + whole.len().next_multiple_of(4)
-}
-
-fn is_broadcast(addr: IpAddr) -> bool {
-    matches!(addr, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
 /// AUTH is offered where the user, or address reconfiguration, needs it.

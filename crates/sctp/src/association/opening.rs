@@ -166,9 +166,7 @@ impl Association {
             held: false,
             config: Box::new(config),
         };
-        association
-            .sender
-            .set_most_fragment(association.config.most_fragment);
+        association.sender.follow(&association.config);
         association.reset.allowed = association.config.allowed;
         for addr in set_up.peer {
             association.add_path(now, addr, set_up.encap, paths);
@@ -387,25 +385,24 @@ impl Association {
         }
         let outbound = self.config.outbound.min(init.inbound);
         let inbound = self.config.inbound.min(init.outbound);
-        self.sender.open(
-            init.window,
-            outbound,
-            self.features.interleave,
-            self.features.forward,
-        );
-        self.receiver = Receiver::new(
-            receive_config(&self.config, self.features),
-            init.tsn,
-            inbound,
-        );
-        self.reset = Reset::new(self.local_tsn, init.tsn);
-        self.reset.allowed = self.config.allowed;
-        self.asconf = Asconf::new(self.local_tsn, init.tsn);
+        self.meet(init.tsn, init.window, outbound, inbound);
         self.timers.stop(Timer::Init);
         self.state = State::CookieEchoed;
         if let Some(code) = offer.adaptation {
             self.tell(Event::Adaptation(code));
         }
+    }
+
+    /// What the peer said of itself, and both agreed on, is known.
+    fn meet(&mut self, tsn: Tsn, window: u32, outbound: u16, inbound: u16) {
+        let features = self.features;
+        self.sender
+            .open(window, outbound, features.interleave, features.forward);
+        let config = receive_config(&self.config, features);
+        self.receiver = Receiver::new(config, tsn, inbound);
+        self.reset = Reset::new(self.local_tsn, tsn);
+        self.reset.allowed = self.config.allowed;
+        self.asconf = Asconf::new(self.local_tsn, tsn);
     }
 
     /// The peer's INIT ACK can't be used.
@@ -476,20 +473,8 @@ impl Association {
             self.peer_tag = set_up.peer_tag;
             self.features = set_up.features;
             self.auth = set_up.auth;
-            self.sender.open(
-                set_up.peer_window,
-                set_up.outbound,
-                set_up.features.interleave,
-                set_up.features.forward,
-            );
-            self.receiver = Receiver::new(
-                receive_config(&self.config, self.features),
-                set_up.peer_tsn,
-                set_up.inbound,
-            );
-            self.reset = Reset::new(self.local_tsn, set_up.peer_tsn);
-            self.reset.allowed = self.config.allowed;
-            self.asconf = Asconf::new(self.local_tsn, set_up.peer_tsn);
+            let (window, out, inbound) = (set_up.peer_window, set_up.outbound, set_up.inbound);
+            self.meet(set_up.peer_tsn, window, out, inbound);
             self.timers.stop(Timer::Init);
             self.timers.stop(Timer::Cookie);
             for addr in set_up.peer {
@@ -509,10 +494,7 @@ impl Association {
     pub(crate) fn restart(&mut self, now: Time, set_up: SetUp, from: IpAddr) {
         // The user, who may be gone, has shut down the association, whichever life it is in.
         let closed = self.sender.is_closed() && !self.peer_has_shut_down || self.orphaned;
-        self.sender.fail_all();
-        while let Some(failed) = self.sender.failed() {
-            self.events.push_back(Event::SendFailed(failed));
-        }
+        self.fail_all();
         let mut new = Association::accepted_from(now, set_up, from);
         let unread = Receiver::new(receive_config(&self.config, self.features), Tsn(0), 0);
         new.receiver

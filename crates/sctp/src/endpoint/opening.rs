@@ -116,7 +116,7 @@ impl Endpoint {
         }
         let found = self.table.find_tag(packet.header.tag);
         let fits = |association: &Association| {
-            association.peer_port() == packet.header.source && association.has_auth()
+            association.peer_port() == packet.header.source && association.auth().is_some()
         };
         match found.filter(|id| self.table.get(*id).is_some_and(fits)) {
             Some(id) => {
@@ -160,39 +160,28 @@ impl Endpoint {
                 }
                 (fresh_tag, fresh_tsn, (0, 0))
             }
-            Some(association) => match association.state() {
-                // Both began at once (5.2.1): the same values as in our own INIT.
-                State::CookieWait | State::CookieEchoed => {
-                    // Not with new addresses, once the peer's are known.
-                    let strange = unknown_addresses(association, &offer, arrived.from);
-                    if association.state() == State::CookieEchoed && !strange.is_empty() {
-                        let cause = Cause::RestartNewAddresses(&strange);
-                        self.refuse(packet, init.tag, arrived, &cause);
-                        return;
-                    }
-                    let ties = match association.state() {
-                        State::CookieEchoed => (association.local_tag(), association.peer_tag()),
-                        _ => (0, 0),
-                    };
-                    (association.local_tag(), association.local_tsn(), ties)
-                }
-                State::ShutdownAckSent => {
+            Some(association) => {
+                let (state, tags) = (association.state(), association.tags());
+                if state == State::ShutdownAckSent {
                     let id = association.id();
                     self.change(id, Association::say_shutdown_ack);
                     return;
                 }
-                // The peer seems to have begun anew (5.2.2).
-                _ => {
-                    let strange = unknown_addresses(association, &offer, arrived.from);
-                    let ties = (association.local_tag(), association.peer_tag());
-                    if !strange.is_empty() {
-                        let cause = Cause::RestartNewAddresses(&strange);
-                        self.refuse(packet, init.tag, arrived, &cause);
-                        return;
-                    }
-                    (fresh_tag, fresh_tsn, ties)
+                // Not with new addresses, once the peer's are known.
+                let strange = unknown_addresses(association, &offer, arrived.from);
+                if state != State::CookieWait && !strange.is_empty() {
+                    let cause = Cause::RestartNewAddresses(&strange);
+                    self.refuse(packet, init.tag, arrived, &cause);
+                    return;
                 }
-            },
+                match state {
+                    // Both began at once (5.2.1): the same values as in our own INIT.
+                    State::CookieWait => (tags.0, association.local_tsn(), (0, 0)),
+                    State::CookieEchoed => (tags.0, association.local_tsn(), tags),
+                    // The peer seems to have begun anew (5.2.2).
+                    _ => (fresh_tag, fresh_tsn, tags),
+                }
+            }
         };
         let vectors = match &offer.vectors {
             Some(_) => self.vectors(&config),
@@ -276,12 +265,22 @@ impl Endpoint {
     }
 
     fn refuse(&mut self, packet: &Packet<'_>, tag: u32, arrived: &Arrived<'_>, cause: &Cause<'_>) {
-        let mut bytes = Vec::new();
-        let mut answer =
-            PacketBuilder::begin(&mut bytes, self.port, packet.header.source, tag, 1200);
-        answer.abort(false, |causes| {
-            causes.put(cause);
+        self.reply(packet.header.source, tag, arrived, |answer| {
+            answer.abort(false, |causes| _ = causes.put(cause));
         });
+    }
+
+    /// Sends a packet with this tag back.
+    fn reply(
+        &mut self,
+        port: u16,
+        tag: u32,
+        arrived: &Arrived<'_>,
+        fill: impl FnOnce(&mut PacketBuilder<'_>),
+    ) {
+        let mut bytes = Vec::new();
+        let mut answer = PacketBuilder::begin(&mut bytes, self.port, port, tag, 1200);
+        fill(&mut answer);
         answer.finish(None, true);
         self.send_loose(arrived, bytes);
     }
@@ -308,10 +307,7 @@ impl Endpoint {
         }
         let same = known
             .and_then(|id| self.table.get(id))
-            .is_some_and(|association| {
-                association.local_tag() == cookie.local_tag
-                    && association.peer_tag() == cookie.peer_tag
-            });
+            .is_some_and(|association| association.tags() == (cookie.local_tag, cookie.peer_tag));
         if let Some(by) = stale
             && !same
         {
@@ -381,9 +377,8 @@ impl Endpoint {
         };
         let ours = association.local_tag() == cookie.local_tag;
         let theirs = association.peer_tag() == cookie.peer_tag;
-        let tied = cookie.local_tie == association.local_tag()
-            && cookie.peer_tie == association.peer_tag()
-            && cookie.local_tie != 0;
+        let ties = (cookie.local_tie, cookie.peer_tie);
+        let tied = ties == association.tags() && cookie.local_tie != 0;
         match (ours, theirs) {
             // A: the peer has begun anew.
             (false, false) if tied => {
@@ -459,19 +454,9 @@ impl Endpoint {
 
     fn say_stale(&mut self, cookie: &Cookie, by: Duration, arrived: &Arrived<'_>) {
         let by = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
-        let mut bytes = Vec::new();
-        let mut answer = PacketBuilder::begin(
-            &mut bytes,
-            self.port,
-            cookie.peer_port,
-            cookie.peer_tag,
-            512,
-        );
-        answer.error(|causes| {
-            causes.put(&Cause::StaleCookie(by));
+        self.reply(cookie.peer_port, cookie.peer_tag, arrived, |answer| {
+            answer.error(|causes| _ = causes.put(&Cause::StaleCookie(by)));
         });
-        answer.finish(None, true);
-        self.send_loose(arrived, bytes);
     }
 }
 

@@ -13,7 +13,7 @@ pub enum SackWanted {
     Now,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Acks {
     /// A SACK for this many packets.
     pub every: u32,
@@ -31,11 +31,8 @@ impl Acks {
     pub fn new(every: u32, window: u32) -> Acks {
         Acks {
             every: every.max(1),
-            packets: 0,
-            in_packet: false,
-            at_once: false,
-            duplicates: Vec::new(),
             believed: window,
+            ..Acks::default()
         }
     }
 

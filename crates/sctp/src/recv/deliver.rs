@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::order::Turn;
-use super::reassembly::{Added, Fragment, Head, Message, Slot, Tsns};
+use super::reassembly::{Added, Fragment, Head, Message, Slot};
 use super::{KEPT_PARTS, Part, Receiver};
-
-use crate::wire::{Data, DataHead};
+use crate::serial::{Mid, Ssn};
+use crate::wire::Data;
 
 /// Parts of a message up to this long are joined, until there is so much in one.
 const SMALL_PART: usize = 256;
@@ -14,51 +13,36 @@ const MOST_JOINED: usize = 1 << 16;
 
 impl Receiver {
     pub(super) fn place(&mut self, tsn: u64, data: &Data) -> Result<(), &'static str> {
-        let number = if self.config.interleave {
-            data.mid.0
-        } else {
-            u32::from(data.ssn.0)
-        };
-        let DataHead {
-            stream,
-            unordered,
-            ppid,
-            ..
-        } = data.head;
         let head = Head {
-            stream,
-            unordered,
-            number,
-            ppid,
+            stream: data.stream,
+            unordered: data.unordered,
+            number: self.number(data.ssn, data.mid),
+            ppid: data.ppid,
             tsn: data.tsn,
         };
-        if !unordered && self.order.is_past(stream, number) {
+        if !head.unordered && self.order.is_past(head.stream, head.number) {
             // What was given up may still be on its way.
-            let stale = self.skipped_to.is_some();
-            return if stale {
-                Ok(())
-            } else {
-                Err("a stream sequence number twice")
+            return match self.skipped_to {
+                Some(_) => Ok(()),
+                None => Err("a stream sequence number twice"),
             };
         }
         self.bytes += data.payload.len();
         if data.begin && data.end && self.pieces.is_empty() {
-            let tsns = Tsns {
-                first: tsn,
-                last: tsn,
-                count: 1,
-            };
-            let data = data.payload.to_vec();
-            return self.finish(Message {
-                head,
-                tsns,
-                data,
-                delivering: false,
-            });
+            return self.finish(Message::new(head, tsn, data.payload));
         }
         self.place_fragment(tsn, head, data)?;
         self.deliver_partially();
         Ok(())
+    }
+
+    /// Of a message in its stream.
+    #[inline]
+    pub(super) fn number(&self, ssn: Ssn, mid: Mid) -> u32 {
+        match self.config.interleave {
+            true => mid.0,
+            false => ssn.0.into(),
+        }
     }
 
     fn place_fragment(&mut self, tsn: u64, head: Head, data: &Data) -> Result<(), &'static str> {
@@ -84,13 +68,7 @@ impl Receiver {
         let message = self.pieces.open_mut(slot).expect("it has just grown");
         if message.delivering {
             let data = core::mem::take(&mut message.data);
-            let part = Part {
-                head: message.head,
-                data,
-                taken: 0,
-                end: false,
-                aborted: false,
-            };
+            let part = Part::new(message.head, data, false);
             self.hand_on(part);
         } else {
             self.large_waits |= message.data.len() >= self.config.partial_delivery_point;
@@ -127,24 +105,19 @@ impl Receiver {
 
     /// A message has come whole, or its last part has.
     fn finish(&mut self, message: Message) -> Result<(), &'static str> {
-        let Head {
-            stream,
-            unordered,
-            number,
-            ..
-        } = message.head;
+        let head = message.head;
         if message.delivering {
             self.delivering -= 1;
-            self.hand_on(Part::whole(message));
+            self.hand_on(Part::new(head, message.data, true));
             self.release_held_back();
-            if !unordered && self.order.next(stream) == number {
-                self.pass(stream, number);
+            if !head.unordered && self.order.next(head.stream) == head.number {
+                self.pass(head.stream, head.number);
             }
-        } else if unordered {
+        } else if head.unordered {
             self.emit(message);
-        } else if let Turn::Now(message) = self.order.arrive(message)? {
+        } else if let Some(message) = self.order.arrive(message)? {
             self.emit(message);
-            self.emit_followers(stream);
+            self.emit_followers(head.stream);
         }
         Ok(())
     }
@@ -158,7 +131,7 @@ impl Receiver {
             &mut self.ready
         };
         self.fresh |= !held_back;
-        queue.push_back(Part::whole(message));
+        queue.push_back(Part::new(message.head, message.data, true));
     }
 
     #[inline]
@@ -198,13 +171,8 @@ impl Receiver {
             };
             let order = &self.order;
             let oldest = self.pieces.oldest(|message| {
-                let Head {
-                    stream,
-                    unordered,
-                    number,
-                    ..
-                } = message.head;
-                let turn = unordered || order.next(stream) == number;
+                let head = &message.head;
+                let turn = head.unordered || order.next(head.stream) == head.number;
                 turn && message.data.len() >= least
             });
             let Some(slot) = oldest else {
@@ -227,12 +195,12 @@ impl Receiver {
 
 impl Part {
     #[inline]
-    fn whole(message: Message) -> Part {
+    pub(super) fn new(head: Head, data: Vec<u8>, end: bool) -> Part {
         Part {
-            head: message.head,
-            data: message.data,
+            head,
+            data,
             taken: 0,
-            end: true,
+            end,
             aborted: false,
         }
     }

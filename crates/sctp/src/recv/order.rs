@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::reassembly::{Dropped, Message};
 use crate::serial::{Mid, Ssn};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Order {
     /// Numbers are MIDs, not SSNs.
     wide: bool,
@@ -19,20 +19,11 @@ pub struct Order {
     bytes: usize,
 }
 
-pub enum Turn {
-    /// It is to be delivered now.
-    Now(Message),
-    Later,
-}
-
 impl Order {
     pub fn new(wide: bool) -> Order {
         Order {
             wide,
-            next: Vec::new(),
-            waiting: BTreeMap::new(),
-            droppable: BTreeMap::new(),
-            bytes: 0,
+            ..Order::default()
         }
     }
 
@@ -56,13 +47,13 @@ impl Order {
         next != number && self.before(number, next)
     }
 
-    /// A whole message has come.
+    /// A whole message has come, and is handed back if it is to be delivered now.
     #[inline]
-    pub fn arrive(&mut self, message: Message) -> Result<Turn, &'static str> {
+    pub fn arrive(&mut self, message: Message) -> Result<Option<Message>, &'static str> {
         let (stream, number) = (message.head.stream, message.head.number);
         if number == self.next(stream) {
             self.advance_past(stream, number);
-            return Ok(Turn::Now(message));
+            return Ok(Some(message));
         }
         let key = (stream, number);
         if self.is_past(stream, number) || self.waiting.contains_key(&key) {
@@ -73,7 +64,7 @@ impl Order {
             self.droppable.insert(message.tsns.last, key);
         }
         self.waiting.insert(key, message);
-        Ok(Turn::Later)
+        Ok(None)
     }
 
     /// The next message of this stream, if it has come already.

@@ -145,6 +145,18 @@ pub struct Message {
     pub delivering: bool,
 }
 
+impl Message {
+    #[inline]
+    pub fn new(head: Head, tsn: u64, payload: &[u8]) -> Message {
+        Message {
+            head,
+            tsns: Tsns::one(tsn),
+            data: payload.to_vec(),
+            delivering: false,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Loose {
     head: Head,
@@ -177,7 +189,7 @@ pub struct Dropped {
     pub tsns: Tsns,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reassembly {
     interleaved: bool,
     open: BTreeMap<Slot, Message>,
@@ -196,10 +208,7 @@ impl Reassembly {
     pub fn new(interleaved: bool) -> Reassembly {
         Reassembly {
             interleaved,
-            open: BTreeMap::new(),
-            loose: BTreeMap::new(),
-            ages: BTreeMap::new(),
-            tsns: BTreeMap::new(),
+            ..Reassembly::default()
         }
     }
 
@@ -411,13 +420,7 @@ impl Reassembly {
         if twice {
             return Err("a second beginning inside a message");
         }
-        let (head, tsns) = (fragment.head, Tsns::one(fragment.tsn));
-        Ok(Message {
-            head,
-            tsns,
-            data: fragment.payload.to_vec(),
-            delivering: false,
-        })
+        Ok(Message::new(fragment.head, fragment.tsn, fragment.payload))
     }
 
     fn keep(&mut self, fragment: &Fragment) -> Result<Added, &'static str> {
@@ -436,25 +439,16 @@ impl Reassembly {
         if before.is_some_and(|(_, loose)| loose.end) || (fragment.end && self.follows(slot)) {
             return Err("a fragment after the last of its message");
         }
-        let Fragment {
-            head,
-            tsn,
-            end,
-            payload,
-            ..
-        } = *fragment;
         if self.interleaved {
-            self.tsns.insert(tsn, slot);
+            self.tsns.insert(fragment.tsn, slot);
         }
-        match self.loose.insert(
-            slot,
-            Loose {
-                head,
-                tsn,
-                end,
-                data: payload.into(),
-            },
-        ) {
+        let loose = Loose {
+            head: fragment.head,
+            tsn: fragment.tsn,
+            end: fragment.end,
+            data: fragment.payload.into(),
+        };
+        match self.loose.insert(slot, loose) {
             Some(_) => Err("a fragment number twice"),
             None => Ok(Added::Kept),
         }

@@ -44,13 +44,8 @@ impl Receiver {
                 );
             }
         }
-        let number = if self.config.interleave {
-            skipped.mid.0
-        } else {
-            u32::from(skipped.ssn.0)
-        };
         if !skipped.unordered {
-            self.pass(stream, number);
+            self.pass(stream, self.number(skipped.ssn, skipped.mid));
         }
     }
 
@@ -78,14 +73,10 @@ impl Receiver {
             self.bytes -= message.data.len();
             if message.delivering {
                 self.delivering -= 1;
-                let head = message.head;
                 self.fresh = true;
                 self.ready.push_back(Part {
-                    head,
-                    data: Vec::new(),
-                    taken: 0,
-                    end: true,
                     aborted: true,
+                    ..Part::new(message.head, Vec::new(), true)
                 });
             }
         }

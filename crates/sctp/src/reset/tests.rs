@@ -39,7 +39,7 @@ impl Side {
             window: Box::new(Rfc9260::new(1452)),
             flight: 0,
             mtu: 1452,
-            probing: Pmtu::default(),
+            probing: Pmtu::new(1232, 1232),
             errors: 0,
             last_sent: Time(0),
             heartbeat: None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Ended, Scheduler};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RoundRobin {
     /// Streams with data, by their turn, and the other way round.
     ring: BTreeMap<u64, u16>,
@@ -18,11 +18,8 @@ pub(super) struct RoundRobin {
 impl RoundRobin {
     pub(super) fn new(by_packet: bool) -> RoundRobin {
         RoundRobin {
-            ring: BTreeMap::new(),
-            places: HashMap::new(),
-            turns: 0,
             by_packet,
-            packet: None,
+            ..RoundRobin::default()
         }
     }
 

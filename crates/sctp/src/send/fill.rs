@@ -39,7 +39,7 @@ impl Sender {
         }
         let size = part
             .unsent()
-            .min(self.fragment_room(path))
+            .min(self.largest_fragment(path.mtu))
             .min(self.most_fragment);
         self.window_takes(size) && !self.waits_for_company(path)
     }
@@ -182,7 +182,7 @@ impl Sender {
     ) -> usize {
         let limit = self.limit(id, path);
         let header = DataHead::len(self.config.interleave);
-        let whole = self.fragment_room(path);
+        let whole = self.largest_fragment(path.mtu);
         self.full_chunk = whole;
         let mut count = 0;
         let key = self.wished_key();
@@ -263,14 +263,9 @@ impl Sender {
             back: if at == 0 { 0 } else { back },
             after: place,
             path: id,
-            round: 0,
-            state: State::InFlight,
-            missing: 0,
             begin: part.begin && at == 0,
             end: part.end && part.unsent() == 0,
-            fast: false,
-            timed_out: false,
-            abandoned: false,
+            ..Chunk::default()
         };
         self.put(place, &chunk, packet);
         self.out.push(chunk);
@@ -348,13 +343,7 @@ impl Sender {
         (mtu & !3).saturating_sub(COMMON + self.overhead)
     }
 
-    /// The longest message that fits a packet, or the longest fragment.
-    #[inline]
-    fn fragment_room(&self, path: &Path) -> usize {
-        self.largest_fragment(path.mtu)
-    }
-
-    /// As long as packets of this size take.
+    /// The longest message that fits a packet of this size, or the longest fragment.
     #[inline]
     pub fn largest_fragment(&self, mtu: usize) -> usize {
         self.whole(mtu)

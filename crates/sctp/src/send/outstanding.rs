@@ -12,9 +12,10 @@ use crate::path::{PathId, Paths};
 use crate::serial::Tsn;
 use crate::time::Time;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum State {
     /// On its way, as far as we know; counted in its path's flight.
+    #[default]
     InFlight,
     /// Acknowledged by a gap block.
     Acked,
@@ -25,7 +26,7 @@ pub(super) enum State {
 }
 
 /// A chunk; `slot` has the rest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chunk {
     pub slot: Slot,
     pub at: u32,
@@ -72,7 +73,7 @@ pub(super) struct Side {
     since: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outstanding {
     /// The place of the first one: one after the cumulative acknowledgement.
     first: u64,
@@ -96,14 +97,8 @@ impl Outstanding {
         let first = (1 << 32) + u64::from(initial.0);
         Outstanding {
             first,
-            chunks: VecDeque::new(),
-            lost: BTreeSet::new(),
-            sacked: Vec::new(),
-            flight: 0,
-            sides: Vec::new(),
             frontier: first,
-            holes: BTreeSet::new(),
-            again: BTreeSet::new(),
+            ..Outstanding::default()
         }
     }
 

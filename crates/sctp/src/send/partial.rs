@@ -11,7 +11,7 @@ use super::outstanding::{Chunk, State};
 use super::store::{NONE, Slot};
 use super::{Reliability, Sender};
 use crate::path::{PathId, Paths};
-use crate::serial::{Mid, Ssn, Tsn};
+use crate::serial::{Tsn, numbers};
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
 use crate::wire::{PacketBuilder, Skipped};
@@ -23,7 +23,7 @@ pub struct ForwardPlan {
     pub skipped: Vec<Skipped>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Forwarding {
     /// Advanced.Peer.Ack.Point: everything before this place is acknowledged or given up.
     advanced: u64,
@@ -44,10 +44,7 @@ impl Forwarding {
             advanced: first,
             told: first,
             told_to: first,
-            at: Time(0),
-            path: None,
-            again: false,
-            skipped: BTreeMap::new(),
+            ..Forwarding::default()
         }
     }
 }
@@ -89,25 +86,18 @@ impl Sender {
         if streams.len() > most {
             (streams, end) = self.first_skipped(most);
         }
-        let skipped = streams
-            .into_iter()
-            .map(|((stream, unordered), number)| Skipped {
+        let skipped = |((stream, unordered), number)| {
+            let (ssn, mid) = numbers(number, self.config.interleave);
+            Skipped {
                 stream,
                 unordered,
-                ssn: if self.config.interleave {
-                    Ssn(0)
-                } else {
-                    Ssn(number as u16)
-                },
-                mid: if self.config.interleave {
-                    Mid(number)
-                } else {
-                    Mid(0)
-                },
-            });
+                ssn,
+                mid,
+            }
+        };
         Some(ForwardPlan {
             cumulative: Tsn(end as u32).previous(),
-            skipped: skipped.collect(),
+            skipped: streams.into_iter().map(skipped).collect(),
         })
     }
 
@@ -330,21 +320,10 @@ impl Chunk {
     fn missing_end(slot: Slot) -> Chunk {
         Chunk {
             slot,
-            at: 0,
-            len: 0,
-            sends: 0,
-            fragment: 0,
-            back: 0,
-            after: 0,
-            path: PathId(0),
-            round: 0,
             state: State::Skipped,
-            missing: 0,
-            begin: false,
             end: true,
-            fast: false,
-            timed_out: false,
             abandoned: true,
+            ..Chunk::default()
         }
     }
 }

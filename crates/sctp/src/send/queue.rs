@@ -318,10 +318,6 @@ impl Queues {
         self.scheduler.set_value(stream, value);
     }
 
-    pub fn value(&self, stream: u16) -> u16 {
-        self.values.get(&stream).copied().unwrap_or(0)
-    }
-
     pub fn set_scheduler(&mut self, store: &mut Store, kind: SchedulerKind) {
         self.kind = kind;
         self.scheduler = kind.make();

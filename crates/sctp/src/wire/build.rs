@@ -1,7 +1,7 @@
 //! Writing packets.
 
 use super::HEADER;
-use super::cause::{CauseBuilder, CauseOwned};
+use super::cause::CauseBuilder;
 use super::chunk::{BEGIN, DataHead, END, IMMEDIATE, REFLECTED, Skipped, UNORDERED, kind};
 use super::param::{self, ParamBuilder};
 use super::tlv::Writer;
@@ -299,16 +299,4 @@ impl<'b> PacketBuilder<'b> {
 
 const fn reflected(tcb_missing: bool) -> u8 {
     if tcb_missing { REFLECTED } else { 0 }
-}
-
-/// A whole ABORT chunk with these causes.
-pub fn abort_chunk(causes: &[CauseOwned]) -> Vec<u8> {
-    let mut chunk = Vec::new();
-    Writer::new(&mut chunk).item(u16::from(kind::ABORT) << 8, |out| {
-        let mut builder = CauseBuilder::new(out);
-        causes.iter().for_each(|cause| {
-            builder.put(&cause.get());
-        });
-    });
-    chunk
 }

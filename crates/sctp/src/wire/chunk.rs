@@ -229,6 +229,12 @@ impl<'a> Chunks<'a> {
             packet: packet.len(),
         }
     }
+
+    /// The type of the chunk that is read next, as lists of chunks to be authenticated name it.
+    #[inline]
+    pub fn kind(&self) -> Option<u8> {
+        self.items.rest().first().copied()
+    }
 }
 
 impl<'a> Iterator for Chunks<'a> {
@@ -297,34 +303,6 @@ impl<'a> Chunk<'a> {
                 whole: item.whole,
             },
         })
-    }
-
-    /// The chunk's type, as lists of chunks to be authenticated name it.
-    pub fn kind(&self) -> u8 {
-        match self {
-            Chunk::Data(data) if data.interleaved => kind::I_DATA,
-            Chunk::Data(_) => kind::DATA,
-            Chunk::Init(_) => kind::INIT,
-            Chunk::InitAck(_) => kind::INIT_ACK,
-            Chunk::Sack(_) => kind::SACK,
-            Chunk::Heartbeat(_) => kind::HEARTBEAT,
-            Chunk::HeartbeatAck(_) => kind::HEARTBEAT_ACK,
-            Chunk::Abort { .. } => kind::ABORT,
-            Chunk::Error(_) => kind::ERROR,
-            Chunk::Shutdown { .. } => kind::SHUTDOWN,
-            Chunk::ShutdownAck => kind::SHUTDOWN_ACK,
-            Chunk::ShutdownComplete { .. } => kind::SHUTDOWN_COMPLETE,
-            Chunk::CookieEcho(_) => kind::COOKIE_ECHO,
-            Chunk::CookieAck => kind::COOKIE_ACK,
-            Chunk::Auth(_) => kind::AUTH,
-            Chunk::Asconf { .. } => kind::ASCONF,
-            Chunk::AsconfAck { .. } => kind::ASCONF_ACK,
-            Chunk::ReConfig(_) => kind::RE_CONFIG,
-            Chunk::Forward(forward) if forward.interleaved => kind::I_FORWARD_TSN,
-            Chunk::Forward(_) => kind::FORWARD_TSN,
-            Chunk::Pad => kind::PAD,
-            Chunk::Unknown { kind, .. } => *kind,
-        }
     }
 }
 

@@ -6,9 +6,8 @@ use std::collections::HashSet;
 use headwater_host::{hidden, sys};
 
 use super::{AtomicI32, DYNAMIC, Guarded, Ordering, key};
+use crate::registry::{Name, named};
 
-/// The name whose holder answers, one for all users of a network namespace.
-const NAME: &[u8] = b"headwater-sctp/raw";
 /// For how long what was read holds where it says that a port is taken, in nanoseconds.
 const FRESH: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// Between two readings at least: a flood of packets for other ports must not become one of readings.
@@ -28,7 +27,7 @@ impl Holder {
 
     /// False: somebody else is.
     pub fn try_to_become(&self) -> bool {
-        let Ok(fd) = named(NAME) else {
+        let Ok(fd) = named(&Name::raw()) else {
             return false;
         };
         let first = self
@@ -44,20 +43,6 @@ impl Holder {
     pub fn close(&self) {
         hidden::close(self.0.swap(-1, Ordering::AcqRel));
     }
-}
-
-/// A hidden socket with this abstract name. EADDRINUSE.
-fn named(text: &[u8]) -> sys::Result<i32> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    let fd = sys::socket(libc::AF_UNIX, kind, 0).and_then(hidden::hide_needed)?;
-    let mut name: libc::sockaddr_un = sys::zeroed();
-    name.sun_family = libc::AF_UNIX as _;
-    for (to, &from) in name.sun_path[1..].iter_mut().zip(text) {
-        *to = from as _;
-    }
-    let len = (size_of::<libc::sa_family_t>() + 1 + text.len()) as u32;
-    sys::bind(fd, &(name, len)).inspect_err(|_| hidden::close(fd))?;
-    Ok(fd)
 }
 
 /// The ports that processes of this host have reserved, of whichever user.

@@ -99,7 +99,7 @@ fn three_missing_reports_retransmit_at_once_and_only_once() {
     for _ in 0..10 {
         desk.send(0, 1400);
     }
-    desk.sender.set_max_burst(0);
+    desk.sender.config.max_burst = 0;
     assert_eq!(desk.flush().len(), 10);
     let window = desk.paths[A].window.window();
     let before = first.wrapping_sub(1);
@@ -138,7 +138,7 @@ fn three_missing_reports_retransmit_at_once_and_only_once() {
 #[test]
 fn in_fast_recovery_a_cumulative_advance_counts_for_all_holes() {
     let mut desk = Desk::new(config(), 1);
-    desk.sender.set_max_burst(0);
+    desk.sender.config.max_burst = 0;
     desk.paths[A]
         .window
         .on_ack(Time(0), 100_000, 100_000, true, false);

@@ -93,7 +93,7 @@ fn data_gets_through_when_one_path_is_cut() {
 #[test]
 fn an_idle_path_begins_again_with_a_small_window() {
     let mut desk = Desk::new(config(), 1);
-    desk.sender.set_max_burst(0);
+    desk.sender.config.max_burst = 0;
     desk.paths[A]
         .window
         .on_ack(Time(0), 1 << 20, 1 << 20, true, false);
