@@ -3,26 +3,45 @@
 use std::ffi::CStr;
 
 use headwater_providers::inet::{tcp, udp};
-use headwater_providers::loopback::{connection, connectionless};
+use headwater_providers::loopback::connection::Circuit;
+use headwater_providers::loopback::connectionless::Mailbox;
 use headwater_providers::provider::{Outcome, Provider};
 use headwater_providers::{rawip, udp2};
-use headwater_sctp_stack as sctp;
+use headwater_sctp_stack::provider as sctp;
 
+type Made = Box<dyn Provider>;
+
+/// Of each its name, and how an endpoint's provider is opened, and made again of what an earlier image left.
 macro_rules! devices {
-    ($($device:ident = $name:literal,)*) => {
+    ($($device:ident = $name:literal, $open:expr, $restore:expr;)*) => {
         /// A transport device.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Device {
             $($device,)*
         }
 
-        use Device::*;
-
         /// All of them in their order, with their names in /dev.
-        pub const ALL: [(&str, Device); 13] = [$((text($name), $device),)*];
+        pub const ALL: [(&str, Device); 13] = [$((text($name), Device::$device),)*];
 
         /// The names alone, for tables of C.
         pub const NAMES: [&CStr; ALL.len()] = [$($name,)*];
+
+        impl Device {
+            /// A new endpoint's provider. TSYSERR with the errno where no descriptor is to be had.
+            pub fn open(self) -> Outcome<Made> {
+                Ok(match self {
+                    $(Device::$device => Box::new($open?),)*
+                })
+            }
+
+            /// The endpoint that an earlier image of this process left: `fd` is a descriptor of it (to be duplicated, not
+            /// kept), `saved` what [`Provider::save`] gave.
+            pub fn restore(self, fd: i32, saved: &str) -> Option<Made> {
+                Some(match self {
+                    $(Device::$device => Box::new($restore(fd, saved)?),)*
+                })
+            }
+        }
     };
 }
 
@@ -34,19 +53,19 @@ const fn text(name: &CStr) -> &str {
 }
 
 devices! {
-    Ticlts = c"ticlts",
-    Ticots = c"ticots",
-    Ticotsord = c"ticotsord",
-    Tcp = c"tcp",
-    Udp = c"udp",
-    Tcp6 = c"tcp6",
-    Udp6 = c"udp6",
-    Rawip = c"rawip",
-    Rawip6 = c"rawip6",
-    Udp2 = c"udp2",
-    Udp26 = c"udp26",
-    Sctp = c"sctp_t",
-    Sctp6 = c"sctp6_t",
+    Ticlts = c"ticlts", Mailbox::open(), Mailbox::restore;
+    Ticots = c"ticots", Circuit::open(false), |fd, saved| Circuit::restore(false, fd, saved);
+    Ticotsord = c"ticotsord", Circuit::open(true), |fd, saved| Circuit::restore(true, fd, saved);
+    Tcp = c"tcp", tcp::Tcp::open(false), tcp::Tcp::restore;
+    Udp = c"udp", udp::Udp::open(false), udp::Udp::restore;
+    Tcp6 = c"tcp6", tcp::Tcp::open(true), tcp::Tcp::restore;
+    Udp6 = c"udp6", udp::Udp::open(true), udp::Udp::restore;
+    Rawip = c"rawip", rawip::Rawip::open(false), rawip::Rawip::restore;
+    Rawip6 = c"rawip6", rawip::Rawip::open(true), rawip::Rawip::restore;
+    Udp2 = c"udp2", udp2::Udp2::open(false), udp2::Udp2::restore;
+    Udp26 = c"udp26", udp2::Udp2::open(true), udp2::Udp2::restore;
+    Sctp = c"sctp_t", sctp::Sctp::open(false), |fd, saved| sctp::Sctp::restore(false, fd, saved);
+    Sctp6 = c"sctp6_t", sctp::Sctp::open(true), |fd, saved| sctp::Sctp::restore(true, fd, saved);
 }
 
 impl Device {
@@ -68,40 +87,5 @@ impl Device {
 
     pub fn name(self) -> &'static str {
         ALL[self as usize].0
-    }
-
-    /// A new endpoint's provider. TSYSERR with the errno where no descriptor is to be had.
-    pub fn open(self) -> Outcome<Box<dyn Provider>> {
-        Ok(match self {
-            Ticlts => Box::new(connectionless::Mailbox::open()?),
-            Ticots => Box::new(connection::Circuit::open(false)?),
-            Ticotsord => Box::new(connection::Circuit::open(true)?),
-            Tcp => Box::new(tcp::Tcp::open(false)?),
-            Tcp6 => Box::new(tcp::Tcp::open(true)?),
-            Udp => Box::new(udp::Udp::open(false)?),
-            Udp6 => Box::new(udp::Udp::open(true)?),
-            Rawip => Box::new(rawip::Rawip::open(false)?),
-            Rawip6 => Box::new(rawip::Rawip::open(true)?),
-            Udp2 => Box::new(udp2::Udp2::open(false)?),
-            Udp26 => Box::new(udp2::Udp2::open(true)?),
-            Sctp => Box::new(sctp::provider::Sctp::open(false)?),
-            Sctp6 => Box::new(sctp::provider::Sctp::open(true)?),
-        })
-    }
-
-    /// The endpoint that an earlier image of this process left: `fd` is a descriptor of it (to be duplicated, not kept),
-    /// `saved` what [`Provider::save`] gave.
-    pub fn restore(self, fd: i32, saved: &str) -> Option<Box<dyn Provider>> {
-        Some(match self {
-            Ticlts => Box::new(connectionless::Mailbox::restore(fd, saved)?),
-            Ticots => Box::new(connection::Circuit::restore(false, fd, saved)?),
-            Ticotsord => Box::new(connection::Circuit::restore(true, fd, saved)?),
-            Tcp | Tcp6 => Box::new(tcp::Tcp::restore(fd, saved)?),
-            Udp | Udp6 => Box::new(udp::Udp::restore(fd, saved)?),
-            Rawip | Rawip6 => Box::new(rawip::Rawip::restore(fd, saved)?),
-            Udp2 | Udp26 => Box::new(udp2::Udp2::restore(fd, saved)?),
-            Sctp => Box::new(sctp::provider::Sctp::restore(false, fd, saved)?),
-            Sctp6 => Box::new(sctp::provider::Sctp::restore(true, fd, saved)?),
-        })
     }
 }

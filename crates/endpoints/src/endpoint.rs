@@ -21,7 +21,7 @@ use headwater_providers::flusher::{self, Holder};
 use headwater_providers::provider::{Outcome, Provider};
 use headwater_tpi::option::{Options, T_NOTSUPPORT};
 use headwater_tpi::state::State;
-use headwater_tpi::{Info, Refusal, error};
+use headwater_tpi::{Info, Refusal, error, refuse};
 
 use crate::device::Device;
 
@@ -142,7 +142,7 @@ impl Endpoint {
     }
 
     pub fn device(&self) -> Option<Device> {
-        self.enter().as_ref().map(|c| c.device)
+        self.look(|c| c.device)
     }
 
     pub fn info(&self) -> Outcome<Info> {
@@ -202,16 +202,12 @@ impl Endpoint {
     }
 
     pub fn flush(&self) {
-        if let Some(c) = &mut *self.enter() {
-            c.provider.flush();
-        }
+        self.look(|c| c.provider.flush());
     }
 
     /// The provider's descriptor; -1 once closed.
     pub fn descriptor(&self) -> i32 {
-        self.enter()
-            .as_ref()
-            .map_or(-1, |c| c.provider.descriptor())
+        self.look(|c| c.provider.descriptor()).unwrap_or(-1)
     }
 
     fn enter(&self) -> Entered<'_> {
@@ -219,13 +215,16 @@ impl Endpoint {
         Entered { e: self, _section }
     }
 
+    /// Runs `f` inside the lock; `None` once it is closed.
+    #[inline]
+    fn look<T>(&self, f: impl FnOnce(&mut Core) -> T) -> Option<T> {
+        self.enter().as_mut().map(f)
+    }
+
     /// Runs `f` inside the lock; TBADF once it is closed.
     #[inline]
     fn with<T>(&self, f: impl FnOnce(&mut Core) -> Outcome<T>) -> Outcome<T> {
-        match &mut *self.enter() {
-            Some(core) => f(core),
-            None => refuse(error::TBADF),
-        }
+        self.look(f).unwrap_or_else(|| refuse(error::TBADF))
     }
 
     /// As [`with`](Endpoint::with), for what may change the provider's descriptors, or what threads sleep for.
@@ -350,8 +349,4 @@ fn fresh() -> Option<&'static Endpoint> {
     SLAB[top as usize].store(e, Ordering::Release);
     TOP.store(top + 1, Ordering::Release);
     Some(e)
-}
-
-fn refuse<T>(tli: i32) -> Outcome<T> {
-    Err(Refusal::new(tli))
 }

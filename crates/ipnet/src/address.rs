@@ -27,6 +27,13 @@ impl PartialEq for Address {
 
 impl Eq for Address {}
 
+impl Default for Address {
+    /// Any of IPv4.
+    fn default() -> Address {
+        Address::any(false)
+    }
+}
+
 impl Address {
     /// 0.0.0.0:0 or [::]:0.
     pub fn any(v6: bool) -> Address {

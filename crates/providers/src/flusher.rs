@@ -53,20 +53,20 @@ pub fn ask(who: Holder, flush_due: &'static fn(u64)) {
 }
 
 /// How it went with one endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Went {
-    Sent,
-    /// Too young, or its writer is at it.
-    Busy,
     /// The kernel takes nothing.
     Stuck,
+    /// Too young, or its writer is at it.
+    Busy,
+    Sent,
 }
 
 thread_local! {
     /// The time of the tick that the thread is in; 0: in none.
     static NOW: Cell<u64> = const { Cell::new(0) };
-    static SENT: Cell<bool> = const { Cell::new(false) };
-    static BUSY: Cell<bool> = const { Cell::new(false) };
+    /// The best that the tick has learnt.
+    static BEST: Cell<Went> = const { Cell::new(Went::Stuck) };
     static RHYTHM: Cell<Rhythm> = const { Cell::new(Rhythm::ASLEEP) };
 }
 
@@ -145,11 +145,7 @@ pub fn tick() -> Option<u64> {
 
 /// What a tick learns at an endpoint.
 pub fn note(went: Went) {
-    match went {
-        Went::Sent => SENT.with(|s| s.set(true)),
-        Went::Busy => BUSY.with(|b| b.set(true)),
-        Went::Stuck => {}
-    }
+    BEST.set(went.max(BEST.get()));
 }
 
 /// The ticks are the parent's.
@@ -249,21 +245,14 @@ fn turn() -> Went {
     let now = sys::now();
     let _tick = Tick;
     NOW.set(now);
-    SENT.with(|s| s.set(false));
-    BUSY.with(|b| b.set(false));
+    BEST.set(Went::Stuck);
     for holder in &HOLDERS {
         // SAFETY: null, or what `ask` was given for as long as the process lives.
         if let Some(flush_due) = unsafe { holder.load(Ordering::Acquire).as_ref() } {
             flush_due(now);
         }
     }
-    if SENT.with(Cell::get) {
-        Went::Sent
-    } else if BUSY.with(Cell::get) {
-        Went::Busy
-    } else {
-        Went::Stuck
-    }
+    BEST.get()
 }
 
 /// Where there is no thread, a call that waits sends what is due.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   tcp, udp    the providers
-//!   coalesce    what TCP holds back, and when it goes       batch   the same for datagrams
+//!   coalesce    what TCP holds back                         batch   the same for datagrams     pace   when it goes
 //!   ahead       what TCP has read beyond what was asked for   run     large sends, which the kernel puts together
 //!   connection  a hidden TCP socket, driven through Fast Sockets where they carry it
 //!   back_pressure  keeps batches of datagrams from running over a receiver
@@ -18,6 +18,7 @@ mod back_pressure;
 mod batch;
 mod coalesce;
 mod connection;
+mod pace;
 mod run;
 pub mod settings;
 pub mod tcp;

@@ -87,13 +87,26 @@ pub trait Settings {
 
 /// Values that only have to be remembered.
 #[derive(Default, Debug)]
-pub struct Remembered(Vec<(u32, u32, Value)>);
+pub struct Remembered(Vec<(Known, Value)>);
 
 impl Remembered {
     /// What was set, if anything was.
-    pub fn chosen(&self, level: u32, name: u32) -> Option<&Value> {
-        let known = self.0.iter().find(|(l, n, _)| (*l, *n) == (level, name));
-        known.map(|(.., value)| value)
+    fn chosen(&self, level: u32, name: u32) -> Option<&Value> {
+        let mut all = self.all();
+        all.find_map(|(o, value)| ((o.level, o.name) == (level, name)).then_some(value))
+    }
+
+    /// The number that was set; 0: none was.
+    pub fn number(&self, level: u32, name: u32) -> u32 {
+        match self.chosen(level, name) {
+            Some(Number(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+
+    /// In the order in which they were set.
+    pub fn all(&self) -> impl Iterator<Item = &(Known, Value)> {
+        self.0.iter()
     }
 }
 
@@ -104,9 +117,8 @@ impl Settings for Remembered {
     }
 
     fn set(&mut self, option: &Known, value: Value) -> Result<Value, i32> {
-        self.0
-            .retain(|(level, name, _)| (*level, *name) != (option.level, option.name));
-        self.0.push((option.level, option.name, value.clone()));
+        self.0.retain(|(known, _)| known != option);
+        self.0.push((*option, value.clone()));
         Ok(value)
     }
 }

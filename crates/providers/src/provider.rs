@@ -80,6 +80,7 @@ pub struct Received {
 }
 
 /// Where a datagram goes: parts in, lengths and T_MORE out.
+#[derive(Default)]
 pub struct Datagram<'a> {
     pub addr: &'a mut [u8],
     pub opts: &'a mut [u8],

@@ -168,21 +168,6 @@ fn icmp(v6: bool) -> u8 {
     if v6 { ip::ICMPV6 } else { ip::ICMP }
 }
 
-/// The kernel knows no port of a raw socket's destination.
-fn name_protocol(taken: Arrived, protocol: u8) -> Arrived {
-    match taken {
-        Arrived::Undelivered { to, opts, error } => {
-            let named = Address::read(&to).map(|a| a.with_port(protocol.into()).to_vec());
-            Arrived::Undelivered {
-                to: named.unwrap_or(to),
-                opts,
-                error,
-            }
-        }
-        other => other,
-    }
-}
-
 /// A socket that takes options and receives nothing.
 fn placeholder(v6: bool) -> Outcome<i32> {
     socket::open(v6, libc::SOCK_DGRAM, 0).map_err(Refusal::system)
@@ -277,9 +262,9 @@ impl Provider for Rawip {
 
     fn take(&mut self) -> Option<Arrived> {
         self.peek();
-        self.errors
-            .take()
-            .map(|taken| name_protocol(taken, self.protocol))
+        // The kernel knows no port of a raw socket's destination.
+        let protocol = self.protocol.into();
+        self.errors.take_as(|to| to.with_port(protocol))
     }
 
     fn check_destination(&self, to: &[u8]) -> Outcome<()> {

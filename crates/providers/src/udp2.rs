@@ -22,7 +22,6 @@ mod ways;
 use core::time::Duration;
 
 use headwater_host::handed::{self, Sort, identity};
-use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
@@ -39,7 +38,7 @@ use ways::{Way, Ways};
 
 use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{length, poll};
-use crate::loopback::connectionless::{Own, push, take};
+use crate::loopback::connectionless::{Own, put, take};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
 use crate::provider::{Arrived, Datagram, Event, IN, Look, OUT, Outcome, Provider, Waiter};
@@ -48,6 +47,22 @@ use crate::provider::{Arrived, Datagram, Event, IN, Look, OUT, Outcome, Provider
 const HELD: &str = "held/";
 /// Between two looks for room, in nanoseconds: a ring of another's has no bell of ours.
 const LOOK_FOR_ROOM: u64 = Duration::from_millis(1).as_nanos() as u64;
+
+/// A method of what is the way out and in beside rings: packets made here, or the kernel's socket.
+macro_rules! wire {
+    (mut $udp2:ident.$method:ident($($argument:expr)?)) => {
+        match &mut $udp2.raw {
+            Some(raw) => raw.$method($($argument)?),
+            None => $udp2.kernel.$method($($argument)?),
+        }
+    };
+    ($udp2:ident.$method:ident()) => {
+        match &$udp2.raw {
+            Some(raw) => raw.$method(),
+            None => $udp2.kernel.$method(),
+        }
+    };
+}
 
 pub struct Udp2 {
     link: Link,
@@ -145,12 +160,6 @@ impl Udp2 {
         }
     }
 
-    fn open_raw(&mut self, at: &Address) {
-        if self.link.is_raw() {
-            self.raw = Raw::open(at, self.kernel.descriptor());
-        }
-    }
-
     fn head(&self) -> Option<&'static Head> {
         self.own.as_ref().map(|own| own.head)
     }
@@ -164,24 +173,7 @@ impl Udp2 {
 
     #[inline]
     fn has_errors(&self) -> bool {
-        match &self.raw {
-            Some(raw) => raw.has_errors(),
-            None => self.kernel.has_errors(),
-        }
-    }
-
-    /// As [`has_errors`](Udp2::has_errors), of what was sent by the kernel last too: where the ring is used, nobody asks the kernel.
-    #[inline]
-    fn hears_errors(&mut self) -> bool {
-        hears(&mut self.raw, &mut self.kernel)
-    }
-
-    #[inline]
-    fn wire_has_taken(&self) -> bool {
-        match &self.raw {
-            Some(raw) => raw.has_taken(),
-            None => self.kernel.has_taken(),
-        }
+        wire!(self.has_errors())
     }
 
     /// Through the ring; `None`: it is of no use, the kernel carries this one.
@@ -192,16 +184,14 @@ impl Udp2 {
             Way::Wire => return None,
             Way::Unknown => return self.look_up(to, data, len),
         };
-        if hears(&mut self.raw, &mut self.kernel) {
+        // Where the ring is used, nobody else asks the kernel what became of what was sent by it.
+        if wire!(mut self.hears_errors()) {
             return Some(Err(Refusal::new(TLOOK)));
         }
         let head = way.head();
-        head.enter();
-        let marks = head.transport_marks();
-        match head.put_frames(|ring| push(ring, marks, way.from.bytes(), &[], data, len)) {
+        match put(head, way.from.bytes(), &[], data, len) {
             Ok(true) => Some(Ok(())),
             Ok(false) => {
-                head.words().full_count.fetch_add(1, Ordering::Relaxed);
                 self.blocked = Some(Blocked::Ring(head));
                 Some(Err(Refusal::new(TFLOW)))
             }
@@ -250,22 +240,13 @@ impl Udp2 {
     #[inline]
     fn take_from(&mut self, side: Side, into: &mut Datagram<'_>) -> Outcome<()> {
         match side {
-            Side::Ring => self.take_from_ring(into),
-            Side::Wire => self.take_from_wire(into),
+            Side::Ring => take(self.head().ok_or(Refusal::new(TNODATA))?, into),
+            Side::Wire => {
+                let taken = wire!(mut self.receive_from(into));
+                self.merging.looked_at_wire(!is_nothing(&taken));
+                taken
+            }
         }
-    }
-
-    fn take_from_ring(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
-        take(self.head().ok_or(Refusal::new(TNODATA))?, into)
-    }
-
-    fn take_from_wire(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
-        let taken = match &mut self.raw {
-            Some(raw) => raw.receive(into),
-            None => self.kernel.receive_from(into),
-        };
-        self.merging.looked_at_wire(!is_nothing(&taken));
-        taken
     }
 
     fn has_room(&mut self) -> bool {
@@ -280,14 +261,6 @@ impl Udp2 {
             self.blocked = None;
         }
         room
-    }
-}
-
-#[inline]
-fn hears(raw: &mut Option<Raw>, kernel: &mut Udp) -> bool {
-    match raw {
-        Some(raw) => raw.hears_errors(),
-        None => kernel.hears_errors(),
     }
 }
 
@@ -306,10 +279,7 @@ impl Provider for Udp2 {
     }
 
     fn descriptor(&self) -> i32 {
-        match &self.raw {
-            Some(raw) => raw.descriptor(),
-            None => self.kernel.descriptor(),
-        }
+        wire!(self.descriptor())
     }
 
     fn inner(&self) -> Option<Handle> {
@@ -328,7 +298,9 @@ impl Provider for Udp2 {
         self.note_bound();
         if let Some(at) = self.at {
             self.open_ring(&at);
-            self.open_raw(&at);
+            if self.link.is_raw() {
+                self.raw = Raw::open(&at, self.kernel.descriptor());
+            }
         }
         Ok(bound)
     }
@@ -352,20 +324,14 @@ impl Provider for Udp2 {
         if self.has_errors() {
             return Some(Event::UdErr);
         }
-        if self.ring_has_data() && !self.hears_errors() {
+        if self.ring_has_data() && !wire!(mut self.hears_errors()) {
             return Some(Event::Data);
         }
-        match &mut self.raw {
-            Some(raw) => raw.peek(),
-            None => self.kernel.peek(),
-        }
+        wire!(mut self.peek())
     }
 
     fn take(&mut self) -> Option<Arrived> {
-        match &mut self.raw {
-            Some(raw) => raw.take(),
-            None => self.kernel.take(),
-        }
+        wire!(mut self.take())
     }
 
     #[inline]
@@ -417,9 +383,9 @@ impl Provider for Udp2 {
         if self.has_errors() {
             return Err(Refusal::new(TLOOK));
         }
-        let (ring, wire) = (self.ring_has_data(), self.wire_has_taken());
+        let (ring, wire) = (self.ring_has_data(), wire!(self.has_taken()));
         let first = self.merging.turn(ring, wire);
-        if first == Side::Ring && self.hears_errors() {
+        if first == Side::Ring && wire!(mut self.hears_errors()) {
             return Err(Refusal::new(TLOOK));
         }
         let taken = self.take_from(first, into);
@@ -483,7 +449,7 @@ impl Provider for Udp2 {
 
     fn ready(&mut self, want: u32) -> u32 {
         let mut ready = 0;
-        if self.wire_has_taken() || self.has_errors() {
+        if wire!(self.has_taken()) || self.has_errors() {
             ready |= IN;
         }
         if want & OUT != 0 && self.has_room() {
@@ -524,10 +490,7 @@ impl Provider for Udp2 {
             sys::fcntl(fd, libc::F_SETFD, 0).ok()?;
             return Some(format!("{HELD}{fd}/{}", identity(fd)));
         }
-        match &self.own {
-            Some(own) => own.save(),
-            None => Some(String::new()),
-        }
+        self.own.as_ref().map_or(Some(String::new()), Own::save)
     }
 
     fn forked(&mut self) {

@@ -25,7 +25,7 @@ use headwater_host::{poll as polling, reclaim, sys};
 pub use crate::head::message::{Choice, Priority};
 pub use error::Error;
 
-use crate::ddi::{M_IOCACK, M_PASSFP, iocblk};
+use crate::ddi::M_IOCACK;
 use crate::head::inlet::{Front, Inlet, Trouble};
 use crate::head::opening::By;
 use crate::head::{self, Head, life, linking, local, requests};
@@ -174,9 +174,8 @@ impl Stream {
     }
 
     fn receive(&self, choice: Choice, deadline: Option<u64>) -> Result<Received, Error> {
-        let mut look = |inlet: &mut dyn Inlet| match inlet.front()?.filter(|f| choice.takes(f)) {
+        let mut look = |inlet: &mut dyn Inlet| match choice.first_of(inlet)? {
             None => Ok(None),
-            Some(front) if front.kind == M_PASSFP => Err(Trouble::Fails(libc::EBADMSG)),
             Some(front) => take(inlet, front).map(|m| Some(Some(m))),
         };
         let received = self.call(|head| head.receive(deadline, &mut look))?;
@@ -211,11 +210,7 @@ impl Stream {
         }
         let deadline = timeout.map_or(u64::MAX, |t| nanoseconds(Instant::now() + t));
         let message = requests::ioctl_message(command, data, data.len() as u32);
-        let id = requests::begin(head, deadline)?;
-        let answer = requests::exchange(head, id, message, deadline);
-        requests::over(head);
-        let answer = answer?;
-        let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+        let (answer, ioc) = requests::ask(head, message, deadline)?;
         match (answer.kind(), ioc.ioc_error) {
             (M_IOCACK, 0) => {
                 *data = answer.to_data();

@@ -5,6 +5,7 @@
 //!   registry     which names have a stream: a mapped file, for all processes of the user
 //!   holding      the attachments that this process can answer for, and the answering
 //!   rendezvous   asking a holder for the stream           rights   descriptors in control messages
+//!   unix         the sockets for either
 //! ```
 //!
 //! An attachment lives as long as some process of the user holds the stream: the one that attached it, its relatives by fork,
@@ -17,6 +18,7 @@ pub mod private;
 mod registry;
 mod rendezvous;
 pub mod rights;
+pub mod unix;
 
 use core::ffi::CStr;
 use core::time::Duration;
@@ -59,13 +61,7 @@ fn settle(head: &'static Head, fd: c_int, file: c_int, place: Place) -> Result<(
     let listener = rendezvous::listen(&place)?;
     let h = head.handle();
     // The file's descriptor keeps its inode from going to another file.
-    let hold = match Hold::take(head, fd, file) {
-        Ok(hold) => hold,
-        Err(e) => {
-            hidden::close(listener);
-            return Err(e);
-        }
-    };
+    let hold = Hold::take(head, fd, file).inspect_err(|_| hidden::close(listener))?;
     holding::begin(place, h, hold, listener).inspect_err(|_| {
         hidden::close(listener);
         hold.release(h);
@@ -289,24 +285,16 @@ fn wait_for_server(head: &'static Head, fd: c_int) -> Result<c_int, Errno> {
         } else {
             head.wait(Want::DATA, None, || accepted() || head.has_hung_up())
         };
-        if let Err(e) = waited {
-            life::close(fd, head.handle());
-            return Err(e);
-        }
+        waited.inspect_err(|_| life::close(fd, head.handle()))?;
     }
 }
 
 /// connld, opened in the process that holds the attached end.
 fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
     let (pipe, [theirs, ours]) = Pipe::create(false, flags & libc::O_CLOEXEC)?;
-    let head = match life::adopt(pipe, 1, ours) {
-        Ok(head) => head,
-        Err(e) => {
-            let _ = sys::close(theirs);
-            let _ = sys::close(ours);
-            return Err(e);
-        }
-    };
+    let head = life::adopt(pipe, 1, ours).inspect_err(|_| {
+        let _ = (sys::close(theirs), sys::close(ours));
+    })?;
     let sent = loop {
         match passing::send_end(attached, pipe, 0, theirs, true) {
             Err(libc::EAGAIN) if flags & libc::O_NONBLOCK == 0 && !signal::interrupted() => {
@@ -317,10 +305,7 @@ fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
         }
     };
     let _ = sys::close(theirs);
-    if let Err(e) = sent {
-        life::close(ours, head.handle());
-        return Err(e);
-    }
+    sent.inspect_err(|_| life::close(ours, head.handle()))?;
     wait_for_server(head, ours)
 }
 
@@ -411,20 +396,11 @@ fn is_answered(place: &Place) -> bool {
 fn owned_file(path: &CStr) -> Result<(c_int, libc::stat), Errno> {
     let file = sys::open(path, libc::O_PATH | libc::O_CLOEXEC, 0).and_then(hidden::hide)?;
     let me = sys::getuid();
-    let st = sys::fstat(file).and_then(|st| {
-        if me == 0 || st.st_uid == me {
-            Ok(st)
-        } else {
-            Err(libc::EPERM)
-        }
+    let owned = sys::fstat(file).and_then(|st| match me == 0 || st.st_uid == me {
+        true => Ok((file, st)),
+        false => Err(libc::EPERM),
     });
-    match st {
-        Ok(st) => Ok((file, st)),
-        Err(e) => {
-            hidden::close(file);
-            Err(e)
-        }
-    }
+    owned.inspect_err(|_| hidden::close(file))
 }
 
 fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {

@@ -7,6 +7,7 @@ use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
 
 use crate::exec::guarded::Guarded;
+use crate::pipe::made_in;
 
 /// Whether a watch goes on after its function ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,11 +99,6 @@ pub fn alarm(at: u64) {
     }
 }
 
-/// For what works by the background thread alone: it runs, or why it can't.
-pub fn begin() -> sys::Result<()> {
-    start()
-}
-
 /// Nobody changes the list while the process is copied.
 pub fn before_fork() -> bool {
     BACKGROUND.watches.keep_out();
@@ -135,25 +131,15 @@ fn is_started() -> bool {
     BACKGROUND.epoll.load(Ordering::Acquire) >= 0 && worker::is_there(Client::Streams)
 }
 
-fn start() -> sys::Result<()> {
+/// For what works by the background thread alone: it runs, or why it can't.
+pub fn start() -> sys::Result<()> {
     if is_started() {
         return Ok(());
     }
-    make_set().inspect_err(|_| worker::refuse(Client::Streams, turn_of_a_call))?;
+    let make_set = || sys::epoll_create().and_then(hidden::hide);
+    made_in(&BACKGROUND.epoll, make_set)
+        .inspect_err(|_| worker::refuse(Client::Streams, turn_of_a_call))?;
     worker::begin(Client::Streams, turn, Some(turn_of_a_call))
-}
-
-fn make_set() -> sys::Result<()> {
-    if BACKGROUND.epoll.load(Ordering::Acquire) < 0 {
-        let ep = sys::epoll_create().and_then(hidden::hide)?;
-        let first = BACKGROUND
-            .epoll
-            .compare_exchange(-1, ep, Ordering::AcqRel, Ordering::Acquire);
-        if first.is_err() {
-            hidden::close(ep);
-        }
-    }
-    Ok(())
 }
 
 /// Serves what has come.

@@ -25,40 +25,27 @@ pub(crate) mod testing;
 
 use crate::exec::registry::{register_device, register_mux};
 
-/// Their names below /dev.
-pub const NAMES: [&str; 9] = [
-    "echo",
-    "nuls",
-    "loop",
-    "mux",
-    "log",
-    "sad",
-    "sad/admin",
-    "sad/user",
-    "clone",
-];
+macro_rules! drivers {
+    ($($name:literal: $register:ident::<$driver:ty>;)*) => {
+        /// Their names below /dev.
+        pub const NAMES: &[&str] = &[$($name),*];
 
-/// Puts them into the registry; what has a name already stays. Major numbers follow this order.
-pub fn register() {
-    let registered = [
-        register_device::<echo::Echo>(NAMES[0]),
-        register_device::<nuls::Nuls>(NAMES[1]),
-        register_device::<loopback::Loop>(NAMES[2]),
-        register_mux::<mux::Mux>(NAMES[3]),
-        register_device::<log::Log>(NAMES[4]),
-        register_device::<sad::Sad>(NAMES[5]),
-        register_device::<sad::Sad>(NAMES[6]),
-        register_device::<sad::Sad>(NAMES[7]),
-        register_device::<clone::Clone>(NAMES[8]),
-    ];
-    debug_assert!(
-        registered
-            .iter()
-            .all(|r| matches!(r, Ok(_) | Err(libc::EEXIST)))
-    );
+        /// Puts them into the registry; what has a name already stays. Major numbers follow this order.
+        pub fn register() {
+            let registered = [$($register::<$driver>($name)),*];
+            debug_assert!(registered.iter().all(|r| matches!(r, Ok(_) | Err(libc::EEXIST))));
+        }
+    };
 }
 
-/// The modules to be pushed when this device is opened, in order.
-pub fn autopush(device: &str, minor: u32) -> Vec<String> {
-    pushlist::modules_for(device, minor)
+drivers! {
+    "echo": register_device::<echo::Echo>;
+    "nuls": register_device::<nuls::Nuls>;
+    "loop": register_device::<loopback::Loop>;
+    "mux": register_mux::<mux::Mux>;
+    "log": register_device::<log::Log>;
+    "sad": register_device::<sad::Sad>;
+    "sad/admin": register_device::<sad::Sad>;
+    "sad/user": register_device::<sad::Sad>;
+    "clone": register_device::<clone::Clone>;
 }

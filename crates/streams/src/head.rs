@@ -295,25 +295,11 @@ impl Head {
 
     /// Our bell, made now if need be; -1 when no descriptor is left: then sleeps are short.
     pub fn bell(&self) -> i32 {
-        let known = self.known_bell();
-        if known >= 0 {
-            return known;
-        }
-        if let Some(pipe) = self.pipe() {
-            return pipe.bell(self.side()).unwrap_or(-1);
-        }
-        let fresh = headwater_channel::bell::create().and_then(headwater_host::hidden::hide_needed);
-        let Ok(fresh) = fresh else { return -1 };
-        let first = self
-            .own_bell
-            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
-        first.map_or_else(
-            |other| {
-                headwater_host::hidden::close(fresh);
-                other
-            },
-            |_| fresh,
-        )
+        let bell = match self.pipe() {
+            Some(pipe) => pipe.bell(self.side()),
+            None => pipe::bell_in(&self.own_bell),
+        };
+        bell.unwrap_or(-1)
     }
 
     pub fn ring_own(&self) {

@@ -1,21 +1,18 @@
 //! The modules that come built in.
 //!
 //! ```text
-//!   nullmod   hands everything on           sc       the same, and counts
-//!   bufmod    queues both ways              connld   the mark of unique connections
-//!   pipemod   hands everything on
+//!   passing   nullmod, pipemod: hand everything on          sc       the same, and counts
+//!   bufmod    queues both ways                              connld   the mark of unique connections
 //! ```
 
 mod bufmod;
 mod connld;
-mod nullmod;
-mod pipemod;
+mod passing;
 mod sc;
 
 pub use bufmod::{BUFMOD_SETMARKS, Bufmod, Marks};
 pub use connld::Connld;
-pub use nullmod::Nullmod;
-pub use pipemod::Pipemod;
+pub use passing::{Nullmod, Pipemod};
 pub use sc::{Count, Counts, SC_GETSTATS, Sc, Stats};
 
 use crate::exec::registry::register_module;

@@ -39,7 +39,7 @@ pub struct Pipe {
     /// The heads of this process, by side: see [`head`](crate::head).
     pub(crate) heads: [AtomicPtr<()>; 2],
     users: AtomicU32,
-    /// Somebody keeps it mapped for another use: see [`life::keep`](crate::head::life::keep).
+    /// Somebody keeps it mapped for another use: see [`keep`](Pipe::keep).
     kept: AtomicU32,
     pub fifo: bool,
     /// Of a FIFO with a name, the kernel's FIFO that it is opened by: see [`gate`](crate::attach::gate). -1: it has none.
@@ -183,8 +183,9 @@ impl Pipe {
         self.kept.load(Ordering::Acquire) != 0
     }
 
-    /// One more user, unless it is kept already.
-    pub(crate) fn keep(&self) {
+    /// Keeps it mapped when its heads are gone, to be used again: one more user, unless it is kept already. Until
+    /// [`life::give_up`](crate::head::life::give_up).
+    pub fn keep(&self) {
         if self.kept.swap(1, Ordering::AcqRel) == 0 {
             self.users.fetch_add(1, Ordering::AcqRel);
         }
@@ -277,23 +278,7 @@ impl Pipe {
     /// The bell of a side, made now if need be. Errors: those of eventfd(2); EMFILE.
     pub fn bell(&self, side: u32) -> sys::Result<i32> {
         let side = if self.fifo { 0 } else { side & 1 };
-        let known = self.bells[side as usize].load(Ordering::Acquire);
-        if known >= 0 {
-            return Ok(known);
-        }
-        let fresh = bell::create().and_then(hidden::hide_needed)?;
-        match self.bells[side as usize].compare_exchange(
-            -1,
-            fresh,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => Ok(fresh),
-            Err(other) => {
-                hidden::close(fresh);
-                Ok(other)
-            }
-        }
+        bell_in(&self.bells[side as usize])
     }
 
     /// Both bells, for another process. As [`bell`](Pipe::bell).
@@ -361,6 +346,31 @@ impl Pipe {
         // SAFETY: `leak` took it out of a box, and nobody refers to it any more, as the caller says.
         drop(unsafe { Box::from_raw(this as *const Pipe as *mut Pipe) });
     }
+}
+
+/// A bell that is -1 until somebody may sleep there, made now if need be. EMFILE.
+pub fn bell_in(word: &AtomicI32) -> sys::Result<i32> {
+    made_in(word, || bell::create().and_then(hidden::hide_needed))
+}
+
+/// The same of any hidden descriptor.
+pub(crate) fn made_in(
+    word: &AtomicI32,
+    make: impl FnOnce() -> sys::Result<i32>,
+) -> sys::Result<i32> {
+    let known = word.load(Ordering::Acquire);
+    if known >= 0 {
+        return Ok(known);
+    }
+    let fresh = make()?;
+    let first = word.compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
+    Ok(first.map_or_else(
+        |other| {
+            hidden::close(fresh);
+            other
+        },
+        |_| fresh,
+    ))
 }
 
 /// Hidden descriptors made on the way, closed when it leads nowhere.

@@ -65,6 +65,11 @@ impl Refusal {
     }
 }
 
+/// Err with this TLI error.
+pub fn refuse<T>(tli: i32) -> Result<T, Refusal> {
+    Err(Refusal::new(tli))
+}
+
 impl std::fmt::Display for Refusal {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.tli {

@@ -27,7 +27,7 @@ pub mod request;
 pub mod state;
 mod wire;
 
-pub use error::Refusal;
+pub use error::{Refusal, refuse};
 pub use indication::{Indication, Info};
 pub use request::Request;
 pub use wire::Malformed;

@@ -16,26 +16,15 @@ primitives! {
             expedited: bool = bit(1, T_ODF_EX),
             opts: &'a [u8] = part(2)
         },
-        T_INFO_REQ[1] => Info,
+        T_INFO_REQ[1] high => Info,
         /// `qlen` is CONIND_number.
         T_BIND_REQ[4] => Bind { addr: &'a [u8] = part(1), qlen: u32 = unsigned(3) },
         T_UNBIND_REQ[1] => Unbind,
         T_UNITDATA_REQ[5] => Unitdata { dest: &'a [u8] = part(1), opts: &'a [u8] = part(3) },
         T_OPTMGMT_REQ[4] => Optmgmt { opts: &'a [u8] = part(1), flags: i32 = signed(3) },
         T_ORDREL_REQ[1] => Ordrel,
-        T_ADDR_REQ[1] => Addr,
+        T_ADDR_REQ[1] high => Addr,
         /// `bits` are TC1_ bits.
-        T_CAPABILITY_REQ[2] => Capability { bits: u32 = unsigned(1) },
-    }
-}
-
-impl Request<'_> {
-    /// Whether it goes in an M_PCPROTO block instead of M_PROTO. T_CAPABILITY_REQ may go in either, and its answer comes
-    /// in the same.
-    pub fn is_high(&self) -> bool {
-        matches!(
-            self,
-            Request::Info | Request::Addr | Request::Capability { .. }
-        )
+        T_CAPABILITY_REQ[2] high => Capability { bits: u32 = unsigned(1) },
     }
 }

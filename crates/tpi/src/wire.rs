@@ -52,14 +52,15 @@ impl std::fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// The primitives of one direction, each a line of a table: its number, how many words its structure has, PRIM_type
-/// included, its name here, and of each field the type, what it is there, and at which word.
+/// included, `high` if it goes in an M_PCPROTO block instead of M_PROTO, its name here, and of each field the type, what it is
+/// there, and at which word.
 macro_rules! primitives {
     (
         $(#[$about:meta])*
         $direction:ident<$a:lifetime> {
             $(
                 $(#[$doc:meta])*
-                $number:ident[$words:literal] => $name:ident
+                $number:ident[$words:literal] $($high:ident)? => $name:ident
                     $({ $($field:ident: $type:ty = $kind:ident($($at:expr),+)),+ })?,
             )+
         }
@@ -97,6 +98,14 @@ macro_rules! primitives {
             pub fn prim(&self) -> i32 {
                 match self {
                     $($direction::$name { .. } => $number,)+
+                }
+            }
+
+            /// Whether it goes in an M_PCPROTO block instead of M_PROTO. T_CAPABILITY_REQ may go in either, and T_CAPABILITY_ACK
+            /// in the same as its question.
+            pub fn is_high(&self) -> bool {
+                match self {
+                    $($direction::$name { .. } => stringify!($($high)?) == "high",)+
                 }
             }
         }

@@ -251,10 +251,7 @@ impl Datagrams {
             addr: &mut addr,
             opts: &mut opts,
             data: &room,
-            addr_len: 0,
-            opts_len: 0,
-            data_len: 0,
-            more: false,
+            ..Datagram::default()
         };
         let received = self.endpoint.call(|p| calls::rcvudata(p, &mut d));
         received.map_err(|e| self.why(e))?;

@@ -9,10 +9,10 @@ use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Sending};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::{SENDZERO, T_CLTS};
 use headwater_tpi::state::{self, Call};
-use headwater_tpi::{Info, Refusal};
+use headwater_tpi::{Info, Refusal, refuse};
 use libc::iovec;
 
-use crate::port::{Port, interrupted};
+use crate::port::Port;
 
 const IN: u32 = (libc::POLLIN | libc::POLLPRI) as u32;
 const OUT: u32 = libc::POLLOUT as u32;
@@ -35,10 +35,6 @@ pub const T_GOEXDATA: i32 = 0x0200;
 /// Longest vector of t_sndv and its kind.
 pub const T_IOV_MAX: usize = 16;
 
-fn fails<T>(tli: i32) -> Outcome<T> {
-    Err(Refusal::new(tli))
-}
-
 /// Is the call allowed, by service type and state?
 fn check(port: &dyn Port, call: Call) -> Outcome<Info> {
     let info = port.info()?;
@@ -49,7 +45,7 @@ fn check(port: &dyn Port, call: Call) -> Outcome<Info> {
 /// TLOOK if one of these events is in front.
 fn unless(port: &dyn Port, events: &[Event]) -> Outcome<()> {
     match port.peek() {
-        Some(e) if events.contains(&e) => fails(TLOOK),
+        Some(e) if events.contains(&e) => refuse(TLOOK),
         _ => Ok(()),
     }
 }
@@ -75,9 +71,9 @@ fn next_event(port: &dyn Port, none: i32) -> Outcome<Event> {
             return Err(Refusal::system(errno));
         }
         if !patience.waits(port) {
-            return fails(none);
+            return refuse(none);
         }
-        port.wait(IN).map_err(interrupted)?;
+        port.wait(IN).map_err(Refusal::system)?;
     }
 }
 
@@ -94,7 +90,7 @@ fn patiently<T>(
     loop {
         match act() {
             Err(e) if e.tli == lack.0 && patience.waits(port) => {
-                port.wait(lack.1).map_err(interrupted)?;
+                port.wait(lack.1).map_err(Refusal::system)?;
             }
             Err(e) if matches!(e.tli, TOUTSTATE | TNOTSUPPORT) => {
                 check(port, call)?;
@@ -130,14 +126,14 @@ pub fn listen(port: &dyn Port) -> Outcome<Connection> {
     check(port, Call::Listen)?;
     let (outstanding, qlen) = port.requests();
     if qlen == 0 {
-        return fails(TBADQLEN);
+        return refuse(TBADQLEN);
     }
     if outstanding >= qlen as usize && port.peek().is_none() {
-        return fails(TQFULL);
+        return refuse(TQFULL);
     }
     loop {
         if next_event(port, TNODATA)? != Event::Listen {
-            return fails(TLOOK);
+            return refuse(TLOOK);
         }
         // Another thread may have been quicker.
         if let Some(Arrived::Request {
@@ -170,16 +166,16 @@ pub fn accept(
     let (outstanding, _) = port.requests();
     if same {
         if outstanding > 1 {
-            return fails(TINDOUT);
+            return refuse(TINDOUT);
         }
     } else {
         let theirs = on.info()?;
         if theirs.serv == T_CLTS {
-            return fails(TPROVMISMATCH);
+            return refuse(TPROVMISMATCH);
         }
         state::check(Call::AcceptOn, on.state()?, theirs.serv)?;
         if on.requests().1 > 0 {
-            return fails(TRESQLEN);
+            return refuse(TRESQLEN);
         }
     }
     unless(port, &[Event::Disconnect, Event::Listen])?;
@@ -190,7 +186,15 @@ fn check_data(data: &[u8], most: i32) -> Outcome<()> {
     match most {
         -1 => Ok(()),
         most if data.len() as i64 <= most.max(0) as i64 => Ok(()),
-        _ => fails(TBADDATA),
+        _ => refuse(TBADDATA),
+    }
+}
+
+/// May a data unit of no bytes be sent?
+fn check_nothing(port: &dyn Port, call: Call) -> Outcome<()> {
+    match check(port, call)?.provider_flag & SENDZERO {
+        0 => refuse(TBADDATA),
+        _ => Ok(()),
     }
 }
 
@@ -198,14 +202,14 @@ pub fn connect(port: &dyn Port, to: &[u8], opts: &[u8], data: &[u8]) -> Outcome<
     begin_wait();
     let info = check(port, Call::Connect)?;
     if to.is_empty() {
-        return fails(TBADADDR);
+        return refuse(TBADADDR);
     }
     check_data(data, info.cdata)?;
     unless(port, &[Event::Listen, Event::Disconnect])?;
     port.connect(to, opts, data)?;
     if port.is_nonblocking() {
         // However soon the answer is there: it is t_rcvconnect that tells.
-        return fails(TNODATA);
+        return refuse(TNODATA);
     }
     confirmed(port)
 }
@@ -218,7 +222,7 @@ pub fn rcvconnect(port: &dyn Port) -> Outcome<Connection> {
 
 fn confirmed(port: &dyn Port) -> Outcome<Connection> {
     if next_event(port, TNODATA)? != Event::Connect {
-        return fails(TLOOK);
+        return refuse(TLOOK);
     }
     match port.take() {
         Some(Arrived::Confirmed { by, opts, data }) => Ok(Connection {
@@ -227,7 +231,7 @@ fn confirmed(port: &dyn Port) -> Outcome<Connection> {
             data,
             seq: 0,
         }),
-        _ => fails(TNODATA),
+        _ => refuse(TNODATA),
     }
 }
 
@@ -242,13 +246,13 @@ pub struct Disconnection {
 pub fn rcvdis(port: &dyn Port) -> Outcome<Disconnection> {
     check(port, Call::RcvDis)?;
     if port.peek() != Some(Event::Disconnect) {
-        return fails(TNODIS);
+        return refuse(TNODIS);
     }
     match port.take() {
         Some(Arrived::Disconnected { reason, seq, data }) => {
             Ok(Disconnection { reason, seq, data })
         }
-        _ => fails(TNODIS),
+        _ => refuse(TNODIS),
     }
 }
 
@@ -258,7 +262,7 @@ pub fn snddis(port: &dyn Port, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
     check_data(data, info.ddata)?;
     let incoming = port.state()? == state::T_INCON;
     if incoming && seq.is_none() {
-        return fails(TBADSEQ);
+        return refuse(TBADSEQ);
     }
     unless(port, &[Event::Disconnect])?;
     port.disconnect(seq.filter(|_| incoming), data)
@@ -270,7 +274,7 @@ pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
     check(port, call)?;
     if !data.is_empty() {
         // No provider has T_ORDRELDATA.
-        return fails(TBADDATA);
+        return refuse(TBADDATA);
     }
     unless(port, &[Event::Disconnect])?;
     patiently(port, call, (TFLOW, OUT), || port.release())
@@ -280,17 +284,17 @@ pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {
     check(port, call)?;
     match port.peek() {
         Some(Event::OrdRel) => {}
-        Some(Event::Disconnect) => return fails(TLOOK),
-        _ => return fails(TNOREL),
+        Some(Event::Disconnect) => return refuse(TLOOK),
+        _ => return refuse(TNOREL),
     }
     match port.take() {
         Some(Arrived::Released { data }) => Ok(data),
-        _ => fails(TNOREL),
+        _ => refuse(TNOREL),
     }
 }
 
 /// How many bytes of a vector are left after the first `done`, as a vector of at most [`T_IOV_MAX`].
-pub(crate) fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
+fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usize) {
     let empty = headwater_host::sys::buffer(core::ptr::null::<u8>(), 0);
     let mut left = [empty; T_IOV_MAX];
     let mut n = 0;
@@ -313,7 +317,7 @@ pub(crate) fn rest(data: &[iovec], mut done: usize) -> ([iovec; T_IOV_MAX], usiz
 #[inline]
 pub fn snd(port: &dyn Port, data: &[iovec], flags: i32) -> Outcome<usize> {
     if flags & !(T_MORE | T_EXPEDITED | T_PUSH) != 0 {
-        return fails(TBADFLAG);
+        return refuse(TBADFLAG);
     }
     let how = Sending {
         more: flags & T_MORE != 0,
@@ -322,10 +326,7 @@ pub fn snd(port: &dyn Port, data: &[iovec], flags: i32) -> Outcome<usize> {
     };
     let total: usize = data.iter().map(|p| p.iov_len).sum();
     if total == 0 {
-        let info = check(port, Call::Snd)?;
-        if info.provider_flag & SENDZERO == 0 {
-            return fails(TBADDATA);
-        }
+        check_nothing(port, Call::Snd)?;
     }
     match port.send(data, how) {
         Ok(n) if n == total => Ok(n),
@@ -365,7 +366,7 @@ fn snd_slowly(
                     return if done > 0 { Ok(done) } else { last };
                 }
                 if let Err(e) = port.wait(OUT) {
-                    last = Err(interrupted(e));
+                    last = Err(Refusal::system(e));
                     return if done > 0 { Ok(done) } else { last };
                 }
             }
@@ -392,10 +393,7 @@ pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
 pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
     begin_wait();
     if data.iter().all(|p| p.iov_len == 0) {
-        let info = check(port, Call::SndUData)?;
-        if info.provider_flag & SENDZERO == 0 {
-            return fails(TBADDATA);
-        }
+        check_nothing(port, Call::SndUData)?;
     }
     patiently(port, Call::SndUData, (TFLOW, OUT), || {
         port.send_to(to, opts, data)
@@ -422,7 +420,7 @@ pub struct Undelivered {
 pub fn rcvuderr(port: &dyn Port) -> Outcome<Undelivered> {
     check(port, Call::RcvUdErr)?;
     if port.peek() != Some(Event::UdErr) {
-        return fails(TNOUDERR);
+        return refuse(TNOUDERR);
     }
     match port.take() {
         Some(Arrived::Undelivered { to, opts, error }) => Ok(Undelivered {
@@ -430,7 +428,7 @@ pub fn rcvuderr(port: &dyn Port) -> Outcome<Undelivered> {
             opts,
             error,
         }),
-        _ => fails(TNOUDERR),
+        _ => refuse(TNOUDERR),
     }
 }
 
@@ -457,7 +455,7 @@ pub fn optmgmt(port: &dyn Port, flags: i32, opts: &[u8]) -> Outcome<(i32, Vec<u8
     use headwater_tpi::option::{T_CHECK, T_CURRENT, T_DEFAULT, T_NEGOTIATE};
     check(port, Call::OptMgmt)?;
     if !matches!(flags, T_NEGOTIATE | T_CHECK | T_DEFAULT | T_CURRENT) {
-        return fails(TBADFLAG);
+        return refuse(TBADFLAG);
     }
     let (flags, list) = port.negotiate(flags as u32, opts)?;
     Ok((flags as i32, list))

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream;
 use headwater_host::reclaim::{Entered, enter};
-use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_providers::provider::Outcome;
 use headwater_streams::exec::guarded::Guarded;
@@ -20,7 +19,7 @@ use headwater_streams::head::{self, Head, control, local};
 use headwater_tpi::error::{TBADF, TNOTSUPPORT, TOUTSTATE};
 use headwater_tpi::prim::{T_CLTS, T_CONN_CON, T_CONN_IND, T_ORDREL_IND};
 use headwater_tpi::state::{self, Event as Move, State};
-use headwater_tpi::{Info, Refusal};
+use headwater_tpi::{Info, Refusal, refuse};
 
 use crate::port::Port;
 
@@ -75,7 +74,7 @@ impl Messages {
     pub fn begin(fd: i32) -> Outcome<Messages> {
         let this = Messages::of(fd).ok_or(Refusal::new(TBADF))?;
         if !this.has_timod() {
-            local::push(this.head, b"timod", fd).map_err(failed)?;
+            local::push(this.head, b"timod", fd).map_err(Refusal::system)?;
         }
         if !this.is_known() {
             this.sync()?;
@@ -214,13 +213,4 @@ impl Messages {
         });
         counted.map_or(0, |()| count.get())
     }
-}
-
-fn refuse<T>(tli: i32) -> Outcome<T> {
-    Err(Refusal::new(tli))
-}
-
-/// A call of the stream head failed.
-fn failed(errno: Errno) -> Refusal {
-    Refusal::system(errno)
 }

@@ -3,7 +3,7 @@
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Received, Sending};
-use headwater_tpi::{Info, Refusal};
+use headwater_tpi::Info;
 use libc::iovec;
 
 /// One endpoint. Nothing but [`wait`](Port::wait) waits for the peer; requests wait for their acknowledgement.
@@ -56,9 +56,4 @@ pub trait Port {
     fn acceptor(&self) -> Option<u32> {
         None
     }
-}
-
-/// TSYSERR with what a wait was ended by.
-pub fn interrupted(errno: Errno) -> Refusal {
-    Refusal::system(errno)
 }

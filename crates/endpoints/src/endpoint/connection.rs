@@ -4,10 +4,10 @@ use headwater_host::sys::Errno;
 use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::{self, Event as Move, State};
-use headwater_tpi::{Refusal, error};
+use headwater_tpi::{Refusal, error, refuse};
 
+use super::Endpoint;
 use super::data::gone;
-use super::{Endpoint, refuse};
 
 impl Endpoint {
     pub fn bind(&self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
@@ -57,14 +57,12 @@ impl Endpoint {
                 Ok(next) => next,
                 Err(e) => return give_back(e, request),
             };
-            match c.provider.adopt(request, opts, data) {
-                Ok(()) => {
-                    c.state = next;
-                    c.publish(&[Move::PassConn]);
-                    Ok(Ok(()))
-                }
-                Err(back) => Ok(Err(back)),
+            let adopted = c.provider.adopt(request, opts, data);
+            if adopted.is_ok() {
+                c.state = next;
+                c.publish(&[Move::PassConn]);
             }
+            Ok(adopted)
         });
         let adopted = match (adopted, request) {
             (Ok(adopted), _) => adopted,
@@ -72,20 +70,15 @@ impl Endpoint {
             (Err(e), Some(request)) => Err((e, request)),
             (Err(e), None) => return Err(e),
         };
-        self.changing(|c| match adopted {
-            Ok(()) => {
-                c.answered(seq);
-                let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
-                c.state = moves
-                    .iter()
-                    .fold(c.state, |s, &m| state::next(s, m).unwrap_or(s));
-                c.publish(&moves);
-                Ok(())
-            }
-            Err((e, request)) => {
-                c.provider.return_request(seq, request);
-                Err(e)
-            }
+        self.changing(|c| {
+            c.adopted_or_back(seq, adopted)?;
+            c.answered(seq);
+            let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
+            c.state = moves
+                .iter()
+                .fold(c.state, |s, &m| state::next(s, m).unwrap_or(s));
+            c.publish(&moves);
+            Ok(())
         })
     }
 
@@ -97,18 +90,12 @@ impl Endpoint {
             }
             let next = state::next(waiting, Move::OkAck2).ok_or(Refusal::new(error::TOUTSTATE))?;
             let request = c.provider.take_request(seq)?;
-            match c.provider.adopt(request, opts, data) {
-                Ok(()) => {
-                    c.state = next;
-                    c.publish(&[Move::ConnRes, Move::OkAck2]);
-                    c.answered(seq);
-                    Ok(())
-                }
-                Err((e, request)) => {
-                    c.provider.return_request(seq, request);
-                    Err(e)
-                }
-            }
+            let adopted = c.provider.adopt(request, opts, data);
+            c.adopted_or_back(seq, adopted)?;
+            c.state = next;
+            c.publish(&[Move::ConnRes, Move::OkAck2]);
+            c.answered(seq);
+            Ok(())
         })
     }
 
@@ -150,19 +137,13 @@ impl Endpoint {
 
     /// Requests taken and not answered, and how many may be.
     pub fn requests(&self) -> (usize, u32) {
-        self.enter()
-            .as_ref()
-            .map_or((0, 0), |c| (c.outstanding.len(), c.qlen))
+        self.look(|c| (c.outstanding.len(), c.qlen))
+            .unwrap_or_default()
     }
 
     pub fn peek(&self) -> Option<Event> {
         // A connection that was made meanwhile has another descriptor than the attempt had.
-        let mut event = None;
-        let _ = self.changing(|c| {
-            event = c.peek();
-            Ok(())
-        });
-        event
+        self.changing(|c| Ok(c.peek())).ok().flatten()
     }
 
     /// Why nobody is told of a peer that has come: EMFILE, ENFILE, ENOMEM.
@@ -171,11 +152,6 @@ impl Endpoint {
     }
 
     pub fn take(&self) -> Option<Arrived> {
-        let mut taken = None;
-        let _ = self.changing(|c| {
-            taken = c.take();
-            Ok(())
-        });
-        taken
+        self.changing(|c| Ok(c.take())).ok().flatten()
     }
 }

@@ -59,9 +59,8 @@ impl Endpoint {
 
     /// The options of what was received last: see [`Provider::received_options`].
     pub fn received_options(&self) -> Vec<u8> {
-        self.enter()
-            .as_mut()
-            .map_or(Vec::new(), |c| c.provider.received_options())
+        self.look(|c| c.provider.received_options())
+            .unwrap_or_default()
     }
 
     #[inline]

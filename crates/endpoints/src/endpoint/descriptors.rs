@@ -38,15 +38,12 @@ impl Endpoint {
 
     /// One hold fewer; the last closes the endpoint.
     pub fn let_go(&self) {
-        let mut holds = self.holds.load(Ordering::Acquire);
-        while holds > 1 {
-            match self
-                .holds
-                .compare_exchange(holds, holds - 1, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return,
-                Err(now) => holds = now,
-            }
+        let fewer = |n: u32| (n > 1).then(|| n - 1);
+        let others = self
+            .holds
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer);
+        if others.is_ok() {
+            return;
         }
         let mut entered = self.enter();
         let Some(mut core) = entered.take() else {

@@ -33,9 +33,7 @@ pub(super) fn flush_due(_now: u64) {
 /// Before exec, and the end of the process.
 fn finish_all() {
     for e in all() {
-        if let Some(c) = &mut *e.enter() {
-            c.provider.finish();
-        }
+        e.look(|c| c.provider.finish());
     }
     headwater_sctp_stack::stack::flush_all();
 }

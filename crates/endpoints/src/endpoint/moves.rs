@@ -1,12 +1,12 @@
 //! The endpoint's state: which requests it allows, and what these and the provider's news make of it.
 
-use headwater_providers::provider::{Arrived, Event, Outcome, Provider};
+use headwater_providers::provider::{Arrived, Event, Outcome, Pending, Provider};
 use headwater_tpi::option::{List, T_ALLOPT, T_CURRENT, T_NOTSUPPORT};
 use headwater_tpi::state::{self, Event as Move, State};
-use headwater_tpi::{Refusal, error};
+use headwater_tpi::{Refusal, error, refuse};
 
+use super::Core;
 use super::shared::Shared;
-use super::{Core, refuse};
 
 impl Core {
     pub(super) fn next(&self, m: Move) -> Outcome<State> {
@@ -14,6 +14,18 @@ impl Core {
             return refuse(error::TNOTSUPPORT);
         }
         state::next(self.state, m).ok_or(Refusal::new(error::TOUTSTATE))
+    }
+
+    /// A request that was not adopted goes back to where it came from.
+    pub(super) fn adopted_or_back(
+        &mut self,
+        seq: i32,
+        adopted: Result<(), (Refusal, Pending)>,
+    ) -> Outcome<()> {
+        adopted.map_err(|(refusal, request)| {
+            self.provider.return_request(seq, request);
+            refusal
+        })
     }
 
     /// May data be sent in this state?

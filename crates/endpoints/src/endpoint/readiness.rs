@@ -47,8 +47,7 @@ impl Endpoint {
     }
 
     fn has_both(&self) -> bool {
-        let entered = self.enter();
-        entered.as_ref().is_some_and(|c| c.provider.has_both())
+        self.look(|c| c.provider.has_both()).unwrap_or(false)
     }
 
     /// Is there room by the kernel's word alone?
@@ -67,15 +66,11 @@ impl Endpoint {
     }
 
     fn kernel_wants(&self, want: u32) -> u32 {
-        self.enter()
-            .as_ref()
-            .map_or(0, |c| c.provider.kernel_wants(want))
+        self.look(|c| c.provider.kernel_wants(want)).unwrap_or(0)
     }
 
     fn kernel_means(&self, events: u32) -> u32 {
-        self.enter()
-            .as_ref()
-            .map_or(0, |c| c.provider.kernel_means(events))
+        self.look(|c| c.provider.kernel_means(events)).unwrap_or(0)
     }
 }
 
@@ -174,7 +169,7 @@ impl Descriptor for Endpoints {
 
     fn slice(&self, h: Handle, want: u32) -> Option<u64> {
         let e = get(h)?;
-        let own = e.enter().as_ref().and_then(|c| c.provider.slice(want));
+        let own = e.look(|c| c.provider.slice(want)).flatten();
         let inner = e.inside().and_then(|(inner, d)| d.slice(inner, want));
         own.into_iter().chain(inner).min()
     }

@@ -7,10 +7,11 @@ use headwater_host::roster::Entry;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{epoll, hidden, poll, process, reclaim, signal, sys};
+use headwater_host::{epoll, poll, process, reclaim, signal, sys};
 use headwater_providers::provider::{Look, Waiter};
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
+use headwater_streams::pipe::bell_in;
 
 use super::{Core, Endpoint};
 
@@ -199,7 +200,7 @@ impl Endpoint {
         }
         // At rings that it finds under the lock, and tells without it.
         let _looks = reclaim::enter();
-        let waiter = self.enter().as_ref().map(|core| core.provider.waiter());
+        let waiter = self.look(|core| core.provider.waiter());
         match waiter {
             Some(Waiter::Head(head)) => head.notify(),
             Some(Waiter::Both { ring, full, .. }) => {
@@ -222,9 +223,7 @@ impl Endpoint {
     }
 
     fn has_ready(&self, want: u32) -> bool {
-        self.enter()
-            .as_mut()
-            .is_some_and(|c| c.provider.ready(want) != 0)
+        self.look(|c| c.provider.ready(want) != 0).unwrap_or(false)
     }
 
     fn is_awaited(&self) -> bool {
@@ -261,23 +260,7 @@ impl Endpoint {
 
     /// The bell, made now if need be; -1 when no descriptor is left.
     pub(super) fn own_bell(&self) -> i32 {
-        let known = self.bell.load(Ordering::Acquire);
-        if known >= 0 {
-            return known;
-        }
-        let Ok(fresh) = bell::create().and_then(hidden::hide_needed) else {
-            return -1;
-        };
-        let first = self
-            .bell
-            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
-        first.map_or_else(
-            |other| {
-                hidden::close(fresh);
-                other
-            },
-            |_| fresh,
-        )
+        bell_in(&self.bell).unwrap_or(-1)
     }
 }
 

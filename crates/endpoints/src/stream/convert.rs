@@ -65,18 +65,13 @@ fn open(end: &'static Endpoint) -> Result<i32, Errno> {
     let entry = end
         .device()
         .and_then(|device| registry::find_device(device.name()));
-    let nonblocking = if end.is_nonblocking() {
-        libc::O_NONBLOCK
-    } else {
-        0
-    };
+    let mut flags = libc::O_RDWR | libc::O_CLOEXEC;
+    if end.is_nonblocking() {
+        flags |= libc::O_NONBLOCK;
+    }
     GIVEN.set(Some(end));
-    let opened = match entry {
-        Some(entry) => {
-            local::open_device(entry, None, libc::O_RDWR | libc::O_CLOEXEC | nonblocking)
-        }
-        None => Err(libc::ENODEV),
-    };
+    let opened = entry.ok_or(libc::ENODEV);
+    let opened = opened.and_then(|entry| local::open_device(entry, None, flags));
     // A driver that had taken it has closed it.
     if let Some(left) = GIVEN.take() {
         left.let_go();

@@ -159,6 +159,10 @@ fn told(refusal: Refusal) -> Refusal {
     }
 }
 
+pub(super) fn ack(indication: &Indication<'_>) -> Message {
+    proto(indication.is_high(), &indication.encode())
+}
+
 fn vector(bytes: &[u8]) -> iovec {
     headwater_host::sys::buffer(bytes.as_ptr(), bytes.len())
 }
@@ -223,20 +227,9 @@ impl Driver {
         }
     }
 
-    fn reply(&self, q: Queue, indication: &Indication<'_>) {
-        q.qreply(proto(indication.is_high(), &indication.encode()));
-    }
-
     fn refuse(&self, q: Queue, prim: i32, refusal: Refusal) {
         let Refusal { tli, unix } = told(refusal);
-        self.reply(q, &Indication::ErrorAck { prim, tli, unix });
-    }
-
-    fn answer(&self, q: Queue, prim: i32, result: Outcome<()>) {
-        match result {
-            Ok(()) => self.reply(q, &Indication::OkAck { prim }),
-            Err(refusal) => self.refuse(q, prim, refusal),
-        }
+        q.qreply(ack(&Indication::ErrorAck { prim, tli, unix }));
     }
 
     /// The stream is of no more use: a request without an acknowledgement was a mistake.
@@ -258,81 +251,60 @@ impl Driver {
         ) {
             change(q, |open| open.known = None);
         }
-        match request {
+        let done = |()| ack(&Indication::OkAck { prim });
+        let answer = match request {
             Request::Data { .. }
             | Request::Exdata { .. }
             | Request::OptData { .. }
             | Request::Unitdata { .. }
-            | Request::Ordrel => self.in_order(q, m),
-            Request::Info => match self.end.info() {
-                Ok(info) => self.reply(q, &Indication::InfoAck { info }),
-                Err(e) => self.refuse(q, prim, e),
-            },
-            Request::Capability { bits } => match self.end.info() {
-                Ok(info) => {
-                    let bits = bits & (TC1_INFO | TC1_ACCEPTOR_ID);
-                    let wants = |bit| bits & bit != 0;
-                    let ack = Indication::CapabilityAck {
-                        bits,
-                        info: Some(info).filter(|_| wants(TC1_INFO)).unwrap_or_default(),
-                        acceptor: if wants(TC1_ACCEPTOR_ID) {
-                            acceptor(q)
-                        } else {
-                            0
-                        },
-                    };
-                    self.reply(q, &ack);
-                }
-                Err(e) => self.refuse(q, prim, e),
-            },
+            | Request::Ordrel => return self.in_order(q, m),
+            Request::Info => {
+                let info = self.end.info();
+                info.map(|info| ack(&Indication::InfoAck { info }))
+            }
+            Request::Capability { bits } => self.end.info().map(|info| {
+                let bits = bits & (TC1_INFO | TC1_ACCEPTOR_ID);
+                let wants = |bit| bits & bit != 0;
+                ack(&Indication::CapabilityAck {
+                    bits,
+                    info: Some(info).filter(|_| wants(TC1_INFO)).unwrap_or_default(),
+                    acceptor: Some(q)
+                        .filter(|_| wants(TC1_ACCEPTOR_ID))
+                        .map_or(0, acceptor),
+                })
+            }),
             Request::Bind { addr, qlen } => {
-                let addr = Some(addr).filter(|a| !a.is_empty());
-                match self.end.bind(addr, qlen) {
-                    Ok((addr, qlen)) => self.reply(q, &Indication::BindAck { addr: &addr, qlen }),
-                    Err(e) => self.refuse(q, prim, e),
-                }
+                let bound = self.end.bind(Some(addr).filter(|a| !a.is_empty()), qlen);
+                bound.map(|(addr, qlen)| ack(&Indication::BindAck { addr: &addr, qlen }))
             }
-            Request::Unbind => {
-                let done = self.end.unbind();
-                if done.is_ok() {
-                    self.flush(q);
-                }
-                self.answer(q, prim, done);
-            }
+            Request::Unbind => self.end.unbind().map(|()| self.flush(q)).map(done),
             Request::Conn { dest, opts } => {
                 self.crossed.set(false);
-                let done = self.end.connect(dest, opts, &m.to_data());
-                self.answer(q, prim, done);
+                self.end.connect(dest, opts, &m.to_data()).map(done)
             }
             Request::ConnRes {
                 acceptor,
                 opts,
                 seq,
-            } => {
-                let done = self.accept(seq, acceptor, opts, &m.to_data());
-                self.answer(q, prim, done);
-            }
-            Request::Discon { seq } => {
-                let done = self.disconnect(q, seq, &m.to_data());
-                self.answer(q, prim, done);
-            }
-            Request::Optmgmt { flags, opts } => match self.end.negotiate(flags as u32, opts) {
-                Ok((flags, opts)) => {
+            } => self.accept(seq, acceptor, opts, &m.to_data()).map(done),
+            Request::Discon { seq } => self.disconnect(q, seq, &m.to_data()).map(done),
+            Request::Optmgmt { flags, opts } => {
+                let answer = self.end.negotiate(flags as u32, opts);
+                answer.map(|(flags, opts)| {
                     let flags = flags as i32;
-                    self.reply(q, &Indication::OptmgmtAck { flags, opts: &opts });
-                }
-                Err(e) => self.refuse(q, prim, e),
-            },
+                    ack(&Indication::OptmgmtAck { flags, opts: &opts })
+                })
+            }
             Request::Addr => {
                 let part =
                     |address: Outcome<Option<Vec<u8>>>| address.ok().flatten().unwrap_or_default();
-                let (local, remote) = (part(self.end.local()), part(self.end.remote()));
-                let ack = Indication::AddrAck {
-                    local: &local,
-                    remote: &remote,
-                };
-                self.reply(q, &ack);
+                let (local, remote) = (&part(self.end.local()), &part(self.end.remote()));
+                Ok(ack(&Indication::AddrAck { local, remote }))
             }
+        };
+        match answer {
+            Ok(answer) => q.qreply(answer),
+            Err(refusal) => self.refuse(q, prim, refusal),
         }
     }
 

@@ -11,8 +11,7 @@ use headwater_tpi::prim::T_CLTS;
 use headwater_tpi::state::State;
 use libc::iovec;
 
-use super::driver::{Driver, URGENT};
-use super::proto;
+use super::driver::{Driver, URGENT, ack};
 
 /// Indications raised in one go; then others have their turn.
 const AT_ONCE: usize = 64;
@@ -139,12 +138,12 @@ impl Driver {
                     opts,
                     seq: *seq,
                 },
-                some(data),
+                data,
             ),
             Arrived::Confirmed { by, opts, data } => {
                 self.fresh.set(true);
                 self.behind.set(false);
-                message(&Indication::ConnCon { res: by, opts }, some(data))
+                message(&Indication::ConnCon { res: by, opts }, data)
             }
             Arrived::Disconnected { reason, seq, data } => {
                 self.crossed.set(*seq == -1 || self.crossed.get());
@@ -153,17 +152,17 @@ impl Driver {
                         reason: *reason,
                         seq: *seq,
                     },
-                    some(data),
+                    data,
                 )
             }
-            Arrived::Released { data } => message(&Indication::OrdrelInd, some(data)),
+            Arrived::Released { data } => message(&Indication::OrdrelInd, data),
             Arrived::Undelivered { to, opts, error } => message(
                 &Indication::UderrorInd {
                     dest: to,
                     opts,
                     error: *error,
                 },
-                None,
+                &[],
             ),
         })
     }
@@ -184,10 +183,9 @@ impl Driver {
             true => Indication::ExdataInd { more },
             false => Indication::DataInd { more },
         };
-        Some(message(
-            &indication,
-            Some(&scratch[..received.len.min(PIECE)]),
-        ))
+        let mut m = ack(&indication);
+        m.append(Message::data(&scratch[..received.len.min(PIECE)]));
+        Some(m)
     }
 
     fn datagram(&self) -> Option<Message> {
@@ -199,10 +197,7 @@ impl Driver {
             addr,
             opts,
             data: &[vector(data)],
-            addr_len: 0,
-            opts_len: 0,
-            data_len: 0,
-            more: false,
+            ..Datagram::default()
         };
         self.end.receive_from(&mut into).ok()?;
         let (src, opts) = (&into.addr[..into.addr_len], &into.opts[..into.opts_len]);
@@ -218,13 +213,10 @@ fn vector(bytes: &mut [u8]) -> iovec {
     headwater_host::sys::buffer(bytes.as_mut_ptr(), bytes.len())
 }
 
-fn some(data: &[u8]) -> Option<&[u8]> {
-    (!data.is_empty()).then_some(data)
-}
-
-fn message(indication: &Indication<'_>, data: Option<&[u8]>) -> Message {
-    let mut m = proto(indication.is_high(), &indication.encode());
-    if let Some(data) = data {
+/// With a block of data, if there is any.
+fn message(indication: &Indication<'_>, data: &[u8]) -> Message {
+    let mut m = ack(indication);
+    if !data.is_empty() {
         m.append(Message::data(data));
     }
     m

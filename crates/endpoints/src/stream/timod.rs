@@ -32,6 +32,17 @@ pub const TI_GETADDRS: c_int = TIMOD | 149;
 /// ioctl: T_CAPABILITY_REQ, T_CAPABILITY_ACK.
 pub const TI_CAPABILITY: c_int = TIMOD | 150;
 
+/// The primitive that each asks with, but for the two of names.
+const ASKS: [(c_int, i32); 7] = [
+    (TI_GETINFO, T_INFO_REQ),
+    (TI_OPTMGMT, T_OPTMGMT_REQ),
+    (TI_BIND, T_BIND_REQ),
+    (TI_UNBIND, T_UNBIND_REQ),
+    (TI_SYNC, T_INFO_REQ),
+    (TI_GETADDRS, T_ADDR_REQ),
+    (TI_CAPABILITY, T_CAPABILITY_REQ),
+];
+
 /// struct netbuf
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -87,13 +98,10 @@ impl Module for Timod {
             (M_IOCTL | M_IOCDATA, Some(cmd @ (TI_GETMYNAME | TI_GETPEERNAME))) => {
                 self.name(q, cmd, m)
             }
-            (
-                M_IOCTL,
-                Some(
-                    cmd @ (TI_GETINFO | TI_OPTMGMT | TI_BIND | TI_UNBIND | TI_SYNC | TI_GETADDRS
-                    | TI_CAPABILITY),
-                ),
-            ) => self.ask(q, cmd, m),
+            (M_IOCTL, Some(cmd)) => match ASKS.iter().find(|asks| asks.0 == cmd) {
+                Some(&(cmd, prim)) => self.ask(q, cmd, prim, m),
+                None => q.putnext(m),
+            },
             _ => q.putnext(m),
         }
     }
@@ -138,24 +146,14 @@ fn answers(indication: &Indication<'_>, prim: i32) -> bool {
 }
 
 impl Timod {
-    fn ask(&self, q: Queue, cmd: c_int, m: Message) {
+    fn ask(&self, q: Queue, cmd: c_int, prim: i32, m: Message) {
         let data = m.to_data();
         let request = match cmd {
             TI_SYNC => Ok(Request::Info),
             _ => Request::decode(&data),
         };
-        let fits = match request {
-            Ok(Request::Info) => matches!(cmd, TI_GETINFO | TI_SYNC),
-            Ok(Request::Optmgmt { .. }) => cmd == TI_OPTMGMT,
-            Ok(Request::Bind { .. }) => cmd == TI_BIND,
-            Ok(Request::Unbind) => cmd == TI_UNBIND,
-            Ok(Request::Addr) => cmd == TI_GETADDRS,
-            Ok(Request::Capability { .. }) => cmd == TI_CAPABILITY,
-            _ => false,
-        };
         match request {
-            Ok(request) if fits && !reply::is_transparent(&m) => {
-                let prim = request.prim();
+            Ok(request) if request.prim() == prim && !reply::is_transparent(&m) => {
                 self.asked.replace(Asked::Prim {
                     prim,
                     cmd,

@@ -209,7 +209,7 @@ impl Watch {
             return Some(BLIND).filter(|_| want != 0);
         };
         if want == 0 {
-            remove(epoll, now.shadow);
+            let _ = sys::epoll_remove(epoll, now.shadow);
             return None;
         }
         Endpoints.arm(h, want);
@@ -250,10 +250,6 @@ fn set(epoll: i32, fd: i32, events: u32) -> bool {
         Err(libc::ENOENT) => sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event).is_ok(),
         modified => modified.is_ok(),
     }
-}
-
-fn remove(epoll: i32, fd: i32) {
-    let _ = sys::epoll_remove(epoll, fd);
 }
 
 /// A descriptor that is always readable; children of fork share it.

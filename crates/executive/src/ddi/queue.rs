@@ -237,6 +237,12 @@ unsafe impl Sync for qinit {}
 // SAFETY: what a module says of itself stays as it is.
 unsafe impl Sync for module_info {}
 
+/// ioctl(2): a stream is linked below a multiplexer, or taken off again; the same for longer than the linking stream is open.
+pub const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
+pub const I_UNLINK: c_int = I_LINK + 1;
+pub const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
+pub const I_PUNLINK: c_int = I_PLINK + 1;
+
 /// linkblk(9S): what I_LINK and I_UNLINK carry.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

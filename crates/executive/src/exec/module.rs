@@ -130,13 +130,7 @@ pub fn set_lower<M: Mux>(q: Queue, lower: M::Lower) -> bool {
     }
     // SAFETY: whoever notes something new has no call under way with what was noted before.
     unsafe { drop_lower(q) };
-    let state = Box::into_raw(Box::new(LowerState {
-        free: free_lower::<M>,
-        of: TypeId::of::<M::Lower>(),
-        dead: Cell::new(false),
-        lower,
-    }));
-    note(q, state.cast());
+    note_fresh(q, lower);
     true
 }
 
@@ -145,9 +139,8 @@ pub fn with_lower<M: Mux, T>(q: Queue, f: impl FnOnce(&M::Lower) -> T) -> Option
     let state = has_mark(q, &LOWER).then_some(q.q_ptr.get())?;
     // SAFETY: the mark has been looked at, and the type is first.
     unsafe {
-        let any = state.cast::<LowerState<()>>().as_ref()?;
-        (any.of == TypeId::of::<M::Lower>())
-            .then(|| f(&(*state.cast::<LowerState<M::Lower>>()).lower))
+        let any = state.cast::<State<()>>().as_ref()?;
+        (any.of == TypeId::of::<M::Lower>()).then(|| f(&(*state.cast::<State<M::Lower>>()).it))
     }
 }
 
@@ -175,19 +168,24 @@ fn note(q: Queue, state: *mut c_void) {
     q.other().q_ptr.set(state);
 }
 
+/// Of a module, or of a stream below a multiplexer.
 #[repr(C)]
-struct State<M> {
-    of: TypeId,
-    dead: Cell<bool>,
-    module: M,
-}
-
-#[repr(C)]
-struct LowerState<L> {
+struct State<S> {
     free: unsafe fn(*mut c_void),
     of: TypeId,
     dead: Cell<bool>,
-    lower: L,
+    it: S,
+}
+
+fn note_fresh<S: 'static>(q: Queue, it: S) -> *const State<S> {
+    let state = Box::into_raw(Box::new(State {
+        free: free::<S>,
+        of: TypeId::of::<S>(),
+        dead: Cell::new(false),
+        it,
+    }));
+    note(q, state.cast());
+    state
 }
 
 struct Tables<M>(PhantomData<M>);
@@ -271,15 +269,9 @@ unsafe extern "C-unwind" fn open<M: Module>(
             return libc::EPROTO;
         }
     };
-    let state = Box::into_raw(Box::new(State {
-        of: TypeId::of::<M>(),
-        dead: Cell::new(false),
-        module,
-    }));
-    note(q, state.cast());
     // SAFETY: it lives until it is closed, which is not while it is opened.
-    let state = unsafe { &*state };
-    run(q, &state.dead, || state.module.started(q))
+    let state = unsafe { &*note_fresh(q, module) };
+    run(q, &state.dead, || state.it.started(q))
 }
 
 unsafe extern "C-unwind" fn close<M: Module>(
@@ -293,7 +285,7 @@ unsafe extern "C-unwind" fn close<M: Module>(
         if state.is_null() {
             return 0;
         }
-        if !(*state).dead.get() && guard(|| (*state).module.close(q, oflag)).is_none() {
+        if !(*state).dead.get() && guard(|| (*state).it.close(q, oflag)).is_none() {
             log_panic(q);
         }
         // From here on messages pass by again.
@@ -313,9 +305,9 @@ unsafe extern "C-unwind" fn put<M: Module, const READ: bool>(q: Queue, m: Messag
     };
     run(q, &state.dead, || {
         if READ {
-            state.module.rput(q, m);
+            state.it.rput(q, m);
         } else {
-            state.module.wput(q, m);
+            state.it.wput(q, m);
         }
     })
 }
@@ -327,9 +319,9 @@ unsafe extern "C-unwind" fn serve<M: Module, const READ: bool>(q: Queue) -> c_in
     };
     run(q, &state.dead, || {
         if READ {
-            state.module.rsrv(q);
+            state.it.rsrv(q);
         } else {
-            state.module.wsrv(q);
+            state.it.wsrv(q);
         }
     })
 }
@@ -354,48 +346,38 @@ unsafe fn on_timer<M: Module>(q: Queue, token: usize) {
         }
         &*any.cast::<State<M>>()
     };
-    run(q, &state.dead, || state.module.timer(q, token));
+    run(q, &state.dead, || state.it.timer(q, token));
 }
 
-/// The state of a queue with the tables of `M`, unless it is not open.
+/// The state of a queue, unless it is not open, or nothing was noted by [`set_lower`].
 ///
 /// # Safety
-/// A live queue with those tables, inside its perimeter.
+/// A live queue with the tables of the module `S`, or the lower ones of a multiplexer that has `S` of each, inside its perimeter.
 #[inline(always)]
-unsafe fn state_of<'a, M>(q: Queue) -> Option<&'a State<M>> {
-    // SAFETY: q_ptr of such a queue is null or leads to a `State` that lives until the close procedure.
-    unsafe { q.q_ptr.get().cast::<State<M>>().as_ref() }
-}
-
-/// What [`set_lower`] noted for a queue with the lower tables of `M`.
-///
-/// # Safety
-/// A queue with those tables, inside its perimeter.
-#[inline(always)]
-unsafe fn lower_of<'a, M: Mux>(q: Queue) -> Option<&'a LowerState<M::Lower>> {
-    // SAFETY: q_ptr of such a queue is null, or leads to what was noted, until it is unlinked.
-    unsafe { q.q_ptr.get().cast::<LowerState<M::Lower>>().as_ref() }
+unsafe fn state_of<'a, S>(q: Queue) -> Option<&'a State<S>> {
+    // SAFETY: q_ptr of such a queue is null or leads to a `State` that lives until the close procedure, or until it is unlinked.
+    unsafe { q.q_ptr.get().cast::<State<S>>().as_ref() }
 }
 
 unsafe extern "C-unwind" fn lower_put<M: Mux>(q: Queue, m: Message) -> c_int {
     // SAFETY: a put procedure gets its own queue.
-    let Some(state) = (unsafe { lower_of::<M>(q) }) else {
+    let Some(state) = (unsafe { state_of::<M::Lower>(q) }) else {
         // Between setq and the multiplexer's answer to I_LINK nobody is there to take it.
         return 0;
     };
-    run(q, &state.dead, || M::lrput(&state.lower, q, m))
+    run(q, &state.dead, || M::lrput(&state.it, q, m))
 }
 
 unsafe extern "C-unwind" fn lower_serve<M: Mux, const READ: bool>(q: Queue) -> c_int {
     // SAFETY: a service procedure gets its own queue.
-    let Some(state) = (unsafe { lower_of::<M>(q) }) else {
+    let Some(state) = (unsafe { state_of::<M::Lower>(q) }) else {
         return 0;
     };
     run(q, &state.dead, || {
         if READ {
-            M::lrsrv(&state.lower, q);
+            M::lrsrv(&state.it, q);
         } else {
-            M::lwsrv(&state.lower, q);
+            M::lwsrv(&state.it, q);
         }
     })
 }
@@ -410,16 +392,15 @@ pub(super) unsafe fn drop_lower(q: Queue) {
         return;
     }
     note(q, null_mut());
-    let free = state.cast::<LowerState<()>>();
-    // SAFETY: with that mark it begins as every `LowerState` does; nobody refers to it, as the caller says.
-    unsafe { ((*free).free)(state) };
+    // SAFETY: with that mark it begins as every `State` does; nobody refers to it, as the caller says.
+    unsafe { ((*state.cast::<State<()>>()).free)(state) };
 }
 
 /// # Safety
-/// What [`set_lower`] noted for this multiplexer, which is gone afterwards.
-unsafe fn free_lower<M: Mux>(state: *mut c_void) {
+/// What was noted by this type, which is gone afterwards.
+unsafe fn free<S>(state: *mut c_void) {
     // SAFETY: called once, with the box that it was noted with.
-    guard(|| drop(unsafe { Box::from_raw(state.cast::<LowerState<M::Lower>>()) }));
+    guard(|| drop(unsafe { Box::from_raw(state.cast::<State<S>>()) }));
 }
 
 /// Runs a procedure of a module that has not died.

@@ -3,6 +3,7 @@
 use libc::iovec;
 
 use crate::loopback::buffers::scatter;
+use crate::loopback::link::{from_hex, to_hex};
 
 /// Small enough to be handed on to the next image of the process.
 const CAPACITY: usize = 16 << 10;
@@ -60,18 +61,11 @@ impl Ahead {
     }
 
     pub fn to_hex(&self) -> String {
-        self.buffer[self.start..self.end]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect()
+        to_hex(&self.buffer[self.start..self.end])
     }
 
     pub fn from_hex(text: &str) -> Option<Ahead> {
-        let pair = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-        let mut buffer = (0..text.len())
-            .step_by(2)
-            .map(pair)
-            .collect::<Option<Vec<u8>>>()?;
+        let mut buffer = from_hex(text)?;
         let end = buffer.len();
         buffer.resize(CAPACITY.max(end), 0);
         Some(Ahead {

@@ -10,6 +10,8 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
 use libc::nlmsghdr;
 
+use crate::netlink::Netlink;
+
 /// What a plain sender needs for one datagram, in nanoseconds: from 1500 on an idle machine to this on a busy one.
 const PLAIN_SEND: u64 = Duration::from_micros(8).as_nanos() as u64;
 /// What the kernel charges a receiver for a datagram beyond its bytes.
@@ -20,9 +22,9 @@ const FORGET: u64 = Duration::from_millis(100).as_nanos() as u64;
 const ASK_AGAIN: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ASK_LATER: u64 = Duration::from_micros(32).as_nanos() as u64;
 
+#[derive(Default)]
 pub struct BackPressure {
-    /// A netlink socket; -1: not opened yet.
-    netlink: i32,
+    netlink: Netlink<{ libc::NETLINK_SOCK_DIAG }>,
     to: Address,
     /// Bytes that the receiver certainly has room for.
     credit: usize,
@@ -31,15 +33,6 @@ pub struct BackPressure {
 }
 
 impl BackPressure {
-    pub fn new() -> BackPressure {
-        BackPressure {
-            netlink: -1,
-            to: Address::any(false),
-            credit: 0,
-            free_until: 0,
-        }
-    }
-
     /// Before `count` datagrams of `size` bytes go to `to` at once.
     #[inline]
     pub fn before(&mut self, to: &Address, count: usize, size: usize, now: u64) {
@@ -82,31 +75,11 @@ impl BackPressure {
 
     /// Room in the receiver's buffer, of which a part is kept free for others.
     fn room(&mut self) -> Option<usize> {
-        if self.netlink < 0 {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            self.netlink = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG)
-                .and_then(hidden::hide)
-                .ok()?;
-        }
-        let question = question(&self.to);
         let mut answer = [0u8; 512];
-        sys::send_bytes(self.netlink, &question, libc::MSG_DONTWAIT).ok()?;
-        let n = sys::recv_bytes(self.netlink, &mut answer, libc::MSG_DONTWAIT).ok()?;
-        let (used, size) = memory(answer.get(..n)?)?;
+        let answer = self.netlink.ask(&question(&self.to), &mut answer)?;
+        let (used, size) = memory(answer)?;
         // The kernel gives back what was read only in quarters of the buffer.
         Some((size / 8 * 7).saturating_sub(used))
-    }
-
-    /// In the child of a fork: the answers on the socket are the parent's.
-    pub fn close(&mut self) {
-        hidden::close(self.netlink);
-        *self = BackPressure::new();
-    }
-}
-
-impl Drop for BackPressure {
-    fn drop(&mut self) {
-        hidden::close(self.netlink);
     }
 }
 
@@ -186,8 +159,10 @@ mod tests {
         let mut bytes = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         bytes.extend(port.to_be_bytes());
         bytes.extend([127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let mut back_pressure = BackPressure::new();
-        back_pressure.to = Address::read(&bytes).unwrap();
+        let mut back_pressure = BackPressure {
+            to: Address::read(&bytes).unwrap(),
+            ..BackPressure::default()
+        };
         assert!(is_here(&back_pressure.to));
         // Kernels without sock_diag for UDP can't tell.
         let Some(empty) = back_pressure.room() else {

@@ -1,7 +1,5 @@
 //! Datagrams that are held back: consecutive ones of one size to one place leave in one call (UDP_SEGMENT).
 
-use core::time::Duration;
-
 use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_ipnet::control::{Control, put_control};
@@ -10,18 +8,14 @@ use libc::iovec;
 
 use super::back_pressure::BackPressure;
 use super::length;
-use crate::flusher::{self, Went};
+use super::pace::Pace;
+use crate::flusher;
 
 /// What one call carries at most: the kernel takes 64 segments, 64 KiB less headers.
 const SEGMENTS: usize = 64;
 const CAPACITY: usize = 64_000;
 /// Datagrams of this size cost more to copy than to send.
 const LARGE: usize = 8 << 10;
-/// As with TCP (see coalesce.rs).
-const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
-const SHORT: u64 = Duration::from_micros(20).as_nanos() as u64;
-const LONG: u64 = Duration::from_micros(400).as_nanos() as u64;
-const FEW: usize = 4;
 
 /// Datagrams held back: all of `size` bytes to one place, but for a shorter last one.
 pub struct Outgoing {
@@ -31,10 +25,7 @@ pub struct Outgoing {
     buffer: Vec<u8>,
     /// The last one was shorter: nothing may follow.
     closed: bool,
-    since: u64,
-    seen: (u64, usize),
-    last: u64,
-    answering: bool,
+    pub pace: Pace,
     /// Sizes from here on don't fit the route in segments, or gain nothing.
     limit: usize,
     back_pressure: BackPressure,
@@ -48,12 +39,9 @@ impl Outgoing {
             count: 0,
             buffer: Vec::new(),
             closed: false,
-            since: 0,
-            seen: (0, 0),
-            last: 0,
-            answering: false,
+            pace: Pace::default(),
             limit: LARGE,
-            back_pressure: BackPressure::new(),
+            back_pressure: BackPressure::default(),
         }
     }
 
@@ -64,10 +52,6 @@ impl Outgoing {
 
     pub fn destination(&self) -> Address {
         self.to
-    }
-
-    pub fn note_received(&mut self) {
-        self.answering = true;
     }
 
     /// Adds a datagram to those pending, if it suits them.
@@ -86,31 +70,22 @@ impl Outgoing {
         suits
     }
 
-    /// Nothing is pending: may this one be [held](Outgoing::hold)? Then it is this time.
+    /// Nothing is pending: may this one be [held](Outgoing::hold)?
     #[inline]
-    pub fn begins(&mut self, to: &Address, len: usize) -> Option<u64> {
+    pub fn begins(&mut self, to: &Address, len: usize) -> bool {
         if len == 0 || len >= self.limit {
-            return None;
+            return false;
         }
         // One like the last has come: more may follow.
         if len != self.size || self.to != *to {
             (self.to, self.size) = (*to, len);
-            return None;
+            return false;
         }
-        if core::mem::take(&mut self.answering) {
-            return None;
-        }
-        let now = sys::now();
-        if now.wrapping_sub(self.last) > PAUSE {
-            self.last = now;
-            return None;
-        }
-        flusher::is_there().then_some(now)
+        self.pace.may_begin()
     }
 
     /// Begins to hold with this one.
-    pub fn hold(&mut self, to: &Address, data: &[iovec], len: usize, now: u64) {
-        self.since = now;
+    pub fn hold(&mut self, to: &Address, data: &[iovec], len: usize) {
         self.to = *to;
         self.size = len;
         self.closed = false;
@@ -145,7 +120,7 @@ impl Outgoing {
         if self.count == 0 {
             return Ok(());
         }
-        self.last = sys::now();
+        self.pace.last = sys::now();
         let all = [sys::buffer(self.buffer.as_ptr(), self.buffer.len())];
         if self.count == 1 {
             let sent = send(fd, &self.to, &all, &[]);
@@ -155,7 +130,7 @@ impl Outgoing {
             return sent;
         }
         self.back_pressure
-            .before(&self.to, self.count, self.size, self.last);
+            .before(&self.to, self.count, self.size, self.pace.last);
         match send_segments(fd, &self.to, &all, self.size as u16) {
             Err(errno @ (libc::EINVAL | libc::EMSGSIZE | libc::EIO)) => {
                 // The route has a smaller MTU; or there are no checksums, and so no segments.
@@ -203,19 +178,13 @@ impl Outgoing {
     /// In the child of a fork: what is held is the parent's.
     pub fn forked(&mut self) {
         self.clear();
-        self.back_pressure.close();
+        // The answers on the socket too.
+        self.back_pressure = BackPressure::default();
     }
 
     /// Asked by the flusher.
     pub fn is_due(&mut self, now: u64) -> bool {
-        let age = now.saturating_sub(self.since);
-        let state = (self.since, self.count);
-        let rests = core::mem::replace(&mut self.seen, state) == state;
-        let due = age >= LONG || age >= SHORT && (rests || self.count <= FEW);
-        if !due {
-            flusher::note(Went::Busy);
-        }
-        due
+        self.pace.is_due(now, self.count, self.count)
     }
 }
 

@@ -1,40 +1,22 @@
-//! Small sends gathered into one: what a TCP endpoint holds back, and for how long.
-//!
-//! A message that nothing precedes goes at once, and so does one that answers; those that follow close behind wait for
-//! each other until the buffer is full, somebody flushes, or the flusher comes round.
-
-use core::time::Duration;
+//! Small sends gathered into one: what a TCP endpoint holds back until the buffer is full, somebody flushes, or the flusher comes round.
 
 use headwater_host::sys;
 use libc::iovec;
 
-use crate::flusher::{self, Went};
+use super::pace::Pace;
+use crate::flusher;
 
 /// What is gathered at most: one segment of the loop-back device.
 pub const CAPACITY: usize = 64 << 10;
 /// From here on data is sent as it is: copying costs more than the calls that it saves (see run.rs).
 pub const LARGE: usize = 16 << 10;
-/// Nanoseconds without a transfer, after which a message counts as alone.
-const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
-/// The flusher sends what is as old as this if its writer seems to be done, or has hardly begun; and in any case after
-/// [`LONG`].
-const SHORT: u64 = Duration::from_micros(20).as_nanos() as u64;
-const LONG: u64 = Duration::from_micros(400).as_nanos() as u64;
-const FEW: u32 = 4;
 
 #[derive(Default)]
 pub struct Held {
     buffer: Vec<u8>,
-    /// When the first byte was held.
-    since: u64,
     /// Messages in the buffer.
-    messages: u32,
-    /// What the flusher saw when it last came by.
-    seen: (u64, usize),
-    /// The last transfer to the kernel.
-    last: u64,
-    /// Something was received since: the next message is an answer, or the next question.
-    answering: bool,
+    messages: usize,
+    pub pace: Pace,
 }
 
 impl Held {
@@ -52,29 +34,7 @@ impl Held {
         &self.buffer
     }
 
-    /// The peer has said something.
-    #[inline]
-    pub fn note_received(&mut self) {
-        self.answering = true;
-    }
-
-    /// Nothing is pending: may a small message be held back? If so it counts from now on.
-    #[inline]
-    pub fn may_begin(&mut self) -> bool {
-        if self.answering {
-            self.answering = false;
-            return false;
-        }
-        let now = sys::now();
-        if now.wrapping_sub(self.last) > PAUSE {
-            self.last = now;
-            return false;
-        }
-        self.since = now;
-        flusher::is_there()
-    }
-
-    /// Appends as much as there is room for, from `skip` bytes on. After [`may_begin`](Held::may_begin), or behind
+    /// Appends as much as there is room for, from `skip` bytes on. After [`may_begin`](Pace::may_begin), or behind
     /// what is pending.
     #[inline]
     pub fn append(&mut self, data: &[iovec], mut skip: usize) -> usize {
@@ -116,7 +76,7 @@ impl Held {
         if n == 0 {
             return;
         }
-        self.last = sys::now();
+        self.pace.last = sys::now();
         if n == self.buffer.len() {
             self.empty();
         } else {
@@ -144,14 +104,7 @@ impl Held {
 
     /// Asked by the flusher: is it time? If not, its writer is given more.
     pub fn is_due(&mut self, now: u64) -> bool {
-        let age = now.saturating_sub(self.since);
-        let state = (self.since, self.pending());
-        let rests = core::mem::replace(&mut self.seen, state) == state;
-        let due = age >= LONG || age >= SHORT && (rests || self.messages <= FEW);
-        if !due {
-            flusher::note(Went::Busy);
-        }
-        due
+        self.pace.is_due(now, self.pending(), self.messages)
     }
 }
 
@@ -163,6 +116,7 @@ impl Drop for Held {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pace::{FEW, LONG, SHORT};
     use super::*;
 
     fn io(data: &[u8]) -> [iovec; 1] {
@@ -172,10 +126,10 @@ mod tests {
     #[test]
     fn the_first_message_after_a_pause_is_not_held() {
         let mut held = Held::default();
-        assert!(!held.may_begin());
-        assert!(held.may_begin());
-        held.note_received();
-        assert!(!held.may_begin());
+        assert!(!held.pace.may_begin());
+        assert!(held.pace.may_begin());
+        held.pace.note_received();
+        assert!(!held.pace.may_begin());
     }
 
     #[test]
@@ -204,7 +158,7 @@ mod tests {
     #[test]
     fn the_flusher_lets_a_busy_writer_go_on_but_not_for_long() {
         let mut held = Held::default();
-        held.since = 1000;
+        held.pace.since = 1000;
         for _ in 0..FEW + 1 {
             held.append(&io(b"x"), 0);
         }

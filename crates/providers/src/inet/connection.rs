@@ -260,7 +260,8 @@ impl Socket {
         let flags = flags | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         if let Some(c) = self.handle().and_then(conn::get) {
             // SAFETY: the user's buffers.
-            if let Some(result) = again_option(|| unsafe { send::send(c, self.fd, data, flags) }) {
+            let sent = again(|| unsafe { send::send(c, self.fd, data, flags) }.transpose());
+            if let Some(result) = sent.transpose() {
                 return result;
             }
         }
@@ -290,7 +291,8 @@ impl Socket {
         let flags = flags | libc::MSG_DONTWAIT;
         if let Some(c) = self.handle().and_then(conn::get) {
             // SAFETY: the user's buffers.
-            if let Some(result) = again_option(|| unsafe { recv::recv(c, self.fd, into, flags) }) {
+            let got = again(|| unsafe { recv::recv(c, self.fd, into, flags) }.transpose());
+            if let Some(result) = got.transpose() {
                 return result;
             }
         }
@@ -310,15 +312,6 @@ impl Drop for Socket {
         hidden::close(self.fd);
         if let Some(after) = after {
             after.finish();
-        }
-    }
-}
-
-fn again_option(mut call: impl FnMut() -> Option<Bytes>) -> Option<Bytes> {
-    loop {
-        match call() {
-            Some(Err(libc::EINTR)) => {}
-            result => return result,
         }
     }
 }

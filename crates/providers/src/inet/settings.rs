@@ -23,7 +23,7 @@ pub struct Chosen {
     /// What Linux has no option for, and what is ours: T_TCP_NODELAY.
     remembered: Remembered,
     /// Set on the socket, in this order.
-    on_socket: Vec<(Known, Value)>,
+    on_socket: Remembered,
 }
 
 impl Chosen {
@@ -36,23 +36,19 @@ impl Chosen {
         }
     }
 
-    /// The value of an option that is ours.
-    pub fn value(&self, option: &Known) -> Value {
-        self.remembered.value(option)
+    /// The number that was set of an option that is ours; 0: none was.
+    pub fn number(&self, level: u32, name: u32) -> u32 {
+        self.remembered.number(level, name)
     }
 
     /// The number that was asked for of the kernel; 0: none was.
     pub fn asked(&self, level: u32, name: u32) -> u32 {
-        let asked = |(known, _): &&(Known, Value)| (known.level, known.name) == (level, name);
-        match self.on_socket.iter().find(asked) {
-            Some((_, Value::Number(n))) => u32::try_from(*n).unwrap_or(0),
-            _ => 0,
-        }
+        self.on_socket.number(level, name)
     }
 
     /// The endpoint has got a fresh socket.
     pub fn renew(&self, fd: i32, v6: bool) {
-        for (option, value) in &self.on_socket {
+        for (option, value) in self.on_socket.all() {
             let _ = set(fd, v6, option, value);
         }
     }
@@ -141,9 +137,7 @@ impl Settings for Options<'_> {
         let Some(exactly) = set(self.fd, self.v6, option, &value)? else {
             return self.chosen.remembered.set(option, value);
         };
-        let on_socket = &mut self.chosen.on_socket;
-        on_socket.retain(|(known, _)| known != option);
-        on_socket.push((*option, value.clone()));
+        let value = self.chosen.on_socket.set(option, value)?;
         Ok(if exactly { value } else { self.value(option) })
     }
 }

@@ -6,7 +6,7 @@ use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_host::{config, sys};
 use headwater_ipnet::Address;
 use headwater_tpi::error::{TADDRBUSY, TBADADDR, TBADSEQ, TLOOK, TNOADDR, TPROVMISMATCH};
-use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY};
+use headwater_tpi::option::{INET_TCP, T_TCP_NODELAY, T_YES};
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::state::State;
 use headwater_tpi::{Info, Refusal};
@@ -21,7 +21,7 @@ use super::connection::Socket;
 use super::run::Run;
 use super::settings::Chosen;
 use super::{local, poll};
-use crate::options::{self, Known, Value};
+use crate::options::{self, Known};
 use crate::provider::{
     Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending, Waiter,
 };
@@ -303,10 +303,9 @@ impl Provider for Tcp {
             && let Err(errno) = self.socket.listen(qlen.max(BACKLOG) as i32)
         {
             self.socket = self.fresh(self.v6)?;
-            return Err(if errno == libc::EADDRINUSE {
-                Refusal::new(TADDRBUSY)
-            } else {
-                Refusal::system(errno)
+            return Err(match errno {
+                libc::EADDRINUSE => Refusal::new(TADDRBUSY),
+                errno => Refusal::system(errno),
             });
         }
         let got = local(self.socket.fd()).ok_or(Refusal::new(TNOADDR))?;
@@ -356,23 +355,18 @@ impl Provider for Tcp {
         }
         self.called = Some(to);
         let refused = match self.socket.connect(&to) {
-            Ok(()) => None,
-            Err(errno @ (libc::EAFNOSUPPORT | libc::EINVAL)) => Some((TBADADDR, errno)),
-            Err(errno @ libc::EADDRINUSE) => Some((TADDRBUSY, errno)),
-            Err(errno @ libc::EAGAIN) => Some((TNOADDR, errno)),
-            // The peer's answer, or the network's.
-            Err(errno) => {
-                self.error = Some(errno);
-                self.phase = Phase::Answered;
+            Err(libc::EAFNOSUPPORT | libc::EINVAL) => TBADADDR,
+            Err(libc::EADDRINUSE) => TADDRBUSY,
+            Err(libc::EAGAIN) => TNOADDR,
+            begun => {
+                // An error is the peer's answer, or the network's.
+                self.error = begun.err().or(self.error);
+                self.phase = begun.map_or(Phase::Answered, |()| Phase::Connecting);
                 return Ok(());
             }
         };
-        if let Some((tli, _)) = refused {
-            self.take_back();
-            return Err(Refusal::new(tli));
-        }
-        self.phase = Phase::Connecting;
-        Ok(())
+        self.take_back();
+        Err(Refusal::new(refused))
     }
 
     fn take_request(&mut self, seq: i32) -> Outcome<Pending> {
@@ -539,12 +533,9 @@ impl Provider for Tcp {
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
         let mut settings = self.chosen.on(self.socket.fd(), self.v6);
         let answer = options::negotiate(&TABLE, &mut settings, flags, opts);
-        let nodelay = TABLE[1]
-            .iter()
-            .find(|o| (o.level, o.name) == (INET_TCP, T_TCP_NODELAY));
-        let was = self.nodelay;
-        self.nodelay = nodelay.is_some_and(|o| self.chosen.value(o) == Value::Number(1));
-        if self.nodelay && !was {
+        let nodelay = self.chosen.number(INET_TCP, T_TCP_NODELAY) == T_YES;
+        let was = core::mem::replace(&mut self.nodelay, nodelay);
+        if nodelay && !was {
             self.flush();
         }
         self.note_marks();

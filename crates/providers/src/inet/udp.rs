@@ -151,7 +151,7 @@ impl Udp {
         }
         match self.incoming.fill(self.fd) {
             Ok(()) => {
-                self.outgoing.note_received();
+                self.outgoing.pace.note_received();
                 true
             }
             Err(libc::EAGAIN) => false,
@@ -277,11 +277,11 @@ impl Provider for Udp {
             return Err(Refusal::new(TLOOK));
         }
         if opts.is_empty() {
-            if let Some(now) = self.outgoing.begins(&to, len) {
+            if self.outgoing.begins(&to, len) {
                 if self.hears_errors() {
                     return Err(Refusal::new(TLOOK));
                 }
-                self.outgoing.hold(&to, data, len, now);
+                self.outgoing.hold(&to, data, len);
                 return Ok(());
             }
             return self.errors.send(self.fd, &to, data, &[], ALL);

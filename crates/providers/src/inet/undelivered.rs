@@ -96,12 +96,14 @@ impl Undelivered {
     }
 
     pub fn take(&mut self) -> Option<Arrived> {
+        self.take_as(|to| to)
+    }
+
+    /// The same, of addresses as the user has them.
+    pub fn take_as(&mut self, named: impl FnOnce(Address) -> Address) -> Option<Arrived> {
         let (to, error) = self.known.pop_front()?;
-        Some(Arrived::Undelivered {
-            to: to.to_vec(),
-            opts: Vec::new(),
-            error,
-        })
+        let (to, opts) = (named(to).to_vec(), Vec::new());
+        Some(Arrived::Undelivered { to, opts, error })
     }
 
     /// What the network has said about earlier datagrams. Was there anything new?

@@ -283,12 +283,8 @@ impl Provider for Circuit {
         if let Some(link) = &mut self.link {
             return link.take();
         }
-        if let Some(End { reason, data }) = self.failed.take() {
-            return Some(Arrived::Disconnected {
-                reason,
-                seq: -1,
-                data,
-            });
+        if let Some(end) = self.failed.take() {
+            return Some(end.told());
         }
         let (listening, name) = self.listener()?;
         listening.take(name)

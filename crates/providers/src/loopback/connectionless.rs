@@ -289,13 +289,9 @@ impl Provider for Mailbox {
             return Ok(());
         };
         let own = self.own.as_ref().ok_or(Refusal::new(TOUTSTATE))?;
-        head.enter();
-        let marks = head.transport_marks();
-        let sent = head.put_frames(|ring| push(ring, marks, &own.addr, opts, data, len));
-        match sent {
+        match put(head, &own.addr, opts, data, len) {
             Ok(true) => Ok(()),
             Ok(false) => {
-                head.words().full_count.fetch_add(1, Ordering::Relaxed);
                 self.blocked = Some(head);
                 Err(Refusal::new(TFLOW))
             }
@@ -359,10 +355,7 @@ impl Provider for Mailbox {
     }
 
     fn save(&mut self) -> Option<String> {
-        match &self.own {
-            Some(own) => own.save(),
-            None => Some(String::new()),
-        }
+        self.own.as_ref().map_or(Some(String::new()), Own::save)
     }
 
     fn close(&mut self) {
@@ -370,9 +363,21 @@ impl Provider for Mailbox {
     }
 }
 
+/// Puts a datagram into a mailbox; false: no room, which is counted.
+#[inline(always)]
+pub fn put(head: &Head, from: &[u8], opts: &[u8], data: &[iovec], len: usize) -> sys::Result<bool> {
+    head.enter();
+    let marks = head.transport_marks();
+    let sent = head.put_frames(|ring| push(ring, marks, from, opts, data, len));
+    if sent == Ok(false) {
+        head.words().full_count.fetch_add(1, Ordering::Relaxed);
+    }
+    sent
+}
+
 /// One datagram as one frame; false: no room.
 #[inline(always)]
-pub fn push(
+fn push(
     ring: &Ring<'_>,
     (limit, low): (usize, usize),
     from: &[u8],

@@ -103,7 +103,7 @@ impl Served {
                     let maker = process::owner().bits();
                     let _ = rights::send_with(
                         sender.number(),
-                        &[MAGIC, maker, 0, 0, 0, 0, 0, 0],
+                        &rights::body([MAGIC, maker]),
                         &self.addr,
                         &self.fds,
                         false,

@@ -45,9 +45,10 @@ impl IdleSockets {
     /// Something came by the socket `fd`.
     pub fn take(&self, fd: i32) -> Option<Line> {
         self.0.with(|lines| {
-            let lines = lines.as_mut()?;
-            let at = lines.iter().position(|line| line.socket.number() == fd)?;
-            Some(lines.remove(at))
+            let mut found = lines
+                .as_mut()?
+                .extract_if(.., |line| line.socket.number() == fd);
+            found.next()
         })
     }
 

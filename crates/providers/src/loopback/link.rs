@@ -29,6 +29,7 @@ use headwater_streams::pipe::{Parts, Pipe, section};
 use super::idle_sockets::IdleSockets;
 use super::request::{Brought, Request};
 use super::{Owned, Space};
+use crate::provider::Arrived;
 
 pub use frames::{Front, Label, MORE, front, read_label};
 use frames::{control, says_closed, word};
@@ -59,6 +60,13 @@ impl End {
             reason,
             data: Vec::new(),
         }
+    }
+
+    /// As the user of the connection is told of it.
+    pub fn told(self) -> Arrived {
+        let End { reason, data } = self;
+        let seq = -1;
+        Arrived::Disconnected { reason, seq, data }
     }
 }
 

@@ -161,11 +161,9 @@ impl Listening {
 
     /// TBADSEQ.
     pub fn take_out(&mut self, seq: i32, names: &[Owned]) -> Outcome<Request> {
-        let at = self.outstanding.iter().position(|(known, _)| *known == seq);
-        let (_, request) = self.outstanding.remove(at.ok_or(Refusal::new(TBADSEQ))?);
-        if request.idle_sockets.is_none() {
-            self.forget(request.socket.number());
-        }
+        let (_, request) = self
+            .remove(|(known, _)| *known == seq)
+            .ok_or(Refusal::new(TBADSEQ))?;
         self.attend(names);
         Ok(request)
     }
@@ -195,21 +193,14 @@ impl Listening {
     pub fn forking(&mut self) {
         self.idle_sockets.close();
         self.shared = true;
-        let mut kept = Vec::new();
-        for (_, request) in &mut self.outstanding {
-            if request.idle_sockets.take().is_some() {
-                kept.push(request.socket.number());
-            }
-        }
-        for fd in kept {
+        let kept = |r: &mut Request| r.idle_sockets.take().map(|_| r.socket.number());
+        let outstanding = self.outstanding.iter_mut().map(|(_, r)| r);
+        for fd in outstanding.filter_map(kept).collect::<Vec<_>>() {
             let _ = self.change(libc::EPOLL_CTL_MOD, fd, ENDED);
         }
-        let kept: Vec<i32> = self
-            .waiting
-            .iter_mut()
-            .filter_map(|r| r.idle_sockets.take().map(|_| r.socket.number()))
-            .collect();
-        kept.into_iter().for_each(|fd| self.forget(fd));
+        for fd in self.waiting.iter_mut().filter_map(kept).collect::<Vec<_>>() {
+            self.forget(fd);
+        }
     }
 
     /// In a child: what is not told yet is the parent's to tell.
@@ -311,23 +302,26 @@ impl Listening {
     }
 
     fn find_lost(&mut self, fd: i32) {
-        if let Some(request) = self
-            .waiting
-            .iter_mut()
-            .find(|request| request.socket.number() == fd)
-        {
+        let mut waiting = self.waiting.iter_mut();
+        if let Some(request) = waiting.find(|request| request.socket.number() == fd) {
             request.gone |= request.has_gone();
         }
-        let at = self
-            .outstanding
-            .iter()
-            .position(|(_, request)| request.socket.number() == fd && request.has_gone());
-        let Some(at) = at else { return };
-        let (seq, request) = self.outstanding.remove(at);
-        if request.idle_sockets.is_none() {
-            self.forget(fd);
+        let is_lost = |(_, r): &(i32, Request)| r.socket.number() == fd && r.has_gone();
+        if let Some((seq, request)) = self.remove(is_lost) {
+            self.lost.push_back(reset(seq, request));
         }
-        self.lost.push_back(reset(seq, request));
+    }
+
+    /// Takes a request out that the user was told of.
+    fn remove(&mut self, wanted: impl Fn(&(i32, Request)) -> bool) -> Option<(i32, Request)> {
+        let removed = self
+            .outstanding
+            .extract_if(.., |told| wanted(told))
+            .next()?;
+        if removed.1.idle_sockets.is_none() {
+            self.forget(removed.1.socket.number());
+        }
+        Some(removed)
     }
 
     /// Something else that makes the descriptor readable: its user looks after it.

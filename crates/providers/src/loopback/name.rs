@@ -2,9 +2,11 @@
 
 use std::sync::OnceLock;
 
-use headwater_host::peer::Peer;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::{board, hidden, process, sys};
+use headwater_ipnet::again;
+use headwater_streams::attach::unix;
+pub use headwater_streams::attach::unix::{has_hung_up, poll};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
@@ -57,55 +59,19 @@ pub fn claim_any(space: Space, addr: Option<&[u8]>, listening: bool) -> Outcome<
 /// Connects to whoever listens at an address. ECONNREFUSED: nobody of this user; EAGAIN: too many before us, later.
 pub fn connect(socket: i32, space: Space, addr: &[u8]) -> sys::Result<()> {
     let name = name(space, addr);
-    loop {
-        match sys::connect(socket, &name) {
-            Err(libc::EINTR) => {}
-            Ok(()) if !is_ours(socket) => return Err(libc::ECONNREFUSED),
-            done => return done,
-        }
-    }
+    again(|| unix::connect(socket, &name))
 }
 
 /// The next one who has connected; `None`: it was not one of this user. EAGAIN.
 pub fn accept(listener: i32) -> sys::Result<Option<Owned>> {
-    loop {
-        match sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) {
-            Err(libc::EINTR) => {}
-            Err(e) => return Err(e),
-            Ok(fd) => {
-                let socket = Owned(hidden::hide_or_keep(fd)?);
-                return Ok(is_ours(socket.number()).then_some(socket));
-            }
-        }
-    }
+    Ok(again(|| unix::accept(listener))?.map(Owned))
 }
 
 pub fn socket() -> sys::Result<Owned> {
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    sys::socket(libc::AF_UNIX, kind, 0)
-        .and_then(hidden::hide_needed)
-        .map(Owned)
-}
-
-/// Has the other side of a connected socket gone?
-pub fn has_hung_up(socket: i32) -> bool {
-    poll(socket, 0, 0) & (libc::POLLHUP | libc::POLLERR) != 0
-}
-
-/// As poll(2), for so many nanoseconds at most.
-pub fn poll(socket: i32, events: i16, ns: u64) -> i16 {
-    let mut fds = [sys::entry(socket, events)];
-    let _ = sys::ppoll(&mut fds, Some(ns));
-    fds[0].revents
-}
-
-fn is_ours(fd: i32) -> bool {
-    Peer::of(fd).is_some_and(Peer::is_this_user)
+    unix::socket().and_then(hidden::hide_needed).map(Owned)
 }
 
 fn name(space: Space, addr: &[u8]) -> (libc::sockaddr_un, u32) {
-    let mut name: libc::sockaddr_un = sys::zeroed();
-    name.sun_family = libc::AF_UNIX as u16;
     let mut text = prefix(space);
     if addr.len() <= LONGEST {
         text.push(b'=');
@@ -114,10 +80,7 @@ fn name(space: Space, addr: &[u8]) -> (libc::sockaddr_un, u32) {
         text.push(b'#');
         text.extend_from_slice(format!("{:032x}", hash(addr)).as_bytes());
     }
-    for (to, from) in name.sun_path[1..].iter_mut().zip(&text) {
-        *to = *from as libc::c_char;
-    }
-    (name, (2 + 1 + text.len()) as u32)
+    unix::named(&text)
 }
 
 /// At most 46 bytes.

@@ -52,29 +52,26 @@ pub fn known_way(space: Space, to: &[u8], ring: usize) -> Option<(&'static Pipe,
     let forks = lifecycle::forks();
     with(|kept| {
         let leads = |way: &Way| way.space == space && way.to == to && way.forks == forks;
-        let at = kept.iter().position(|k| {
+        let is_known = |k: &mut Kept| {
             k.way.as_ref().is_some_and(leads)
                 && k.pipe.ring_size() == ring
                 && k.pipe.is_settled()
                 && k.pipe.try_renew()
-        })?;
-        let found = kept.remove(at);
+        };
+        let found = kept.extract_if(.., is_known).next()?;
         Some((found.pipe, found.way?))
     })
 }
 
 /// A pipe for a new connection, with rings of this size.
 pub fn fresh(ring: usize) -> sys::Result<&'static Pipe> {
-    let used = with(|kept| {
-        let at = kept.iter().position(|k| {
-            k.made && k.pipe.ring_size() == ring && k.is_free() && k.pipe.try_renew()
-        })?;
-        Some(kept.remove(at))
-    });
+    let is_fit =
+        |k: &mut Kept| k.made && k.pipe.ring_size() == ring && k.is_free() && k.pipe.try_renew();
+    let used = with(|kept| kept.extract_if(.., is_fit).next());
     if let Some(used) = used {
         return Ok(used.pipe);
     }
-    Pipe::bare_of(false, ring).inspect(|pipe| life::keep(pipe))
+    Pipe::bare_of(false, ring).inspect(|pipe| pipe.keep())
 }
 
 impl Kept {
@@ -88,12 +85,9 @@ impl Kept {
 
 /// The pipe with this identity, if this process has mapped it for a former connection.
 pub fn known(inode: u64) -> Option<Mapped> {
-    with(|kept| {
-        let at = kept
-            .iter()
-            .position(|k| !k.made && k.pipe.inode == inode && k.pipe.heads_gone())?;
-        Some(Mapped::from(kept.remove(at).pipe))
-    })
+    let is_it = |k: &mut Kept| !k.made && k.pipe.inode == inode && k.pipe.heads_gone();
+    let known = with(|kept| kept.extract_if(.., is_it).next());
+    known.map(|k| Mapped::from(k.pipe))
 }
 
 /// A pipe of another process that is mapped for a connection: not used after all when it is dropped.
@@ -113,7 +107,7 @@ impl Mapped {
             memfd: memfd.into_number(),
             bells: bells.map(Owned::into_number),
         })?;
-        life::keep(pipe);
+        pipe.keep();
         let of_pool = false;
         Ok(Mapped { pipe, of_pool })
     }

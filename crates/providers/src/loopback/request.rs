@@ -92,21 +92,13 @@ pub fn message(call: &Call<'_>) -> (Body, Vec<u8>) {
         .iter()
         .rev()
         .fold(0, |all, part| all << 16 | part.len() as u64);
-    (
-        [MAGIC, REQUEST, lengths, maker(), 0, 0, 0, 0],
-        parts.concat(),
-    )
+    let body = rights::body([MAGIC, REQUEST, lengths, maker()]);
+    (body, parts.concat())
 }
 
 /// Ends an attempt at a connection, from either side, with data.
 pub fn say_last(socket: i32, data: &[u8]) {
-    let _ = rights::send_with(
-        socket,
-        &[MAGIC, REFUSAL, 0, 0, 0, 0, 0, 0],
-        data,
-        &[],
-        false,
-    );
+    let _ = rights::send_with(socket, &rights::body([MAGIC, REFUSAL]), data, &[], false);
 }
 
 /// What the other side had to say when it ended the attempt.

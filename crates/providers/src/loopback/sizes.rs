@@ -25,10 +25,7 @@ pub struct Wishes {
 
 impl Wishes {
     pub fn of(options: &Remembered) -> Wishes {
-        let wish = |name| match options.chosen(XTI_GENERIC, name) {
-            Some(Value::Number(n)) => u32::try_from(*n).unwrap_or(u32::MAX),
-            _ => 0,
-        };
+        let wish = |name| options.number(XTI_GENERIC, name);
         Wishes {
             send: wish(XTI_SNDBUF),
             receive: wish(XTI_RCVBUF),

@@ -3,8 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
+
+use crate::netlink::Netlink;
 
 /// struct nlmsghdr, struct rtmsg, struct rtattr.
 const HEADER: usize = 16;
@@ -26,21 +27,10 @@ pub struct Found {
     pub source: Option<IpAddr>,
 }
 
-/// The socket for questions.
+/// Whom to ask.
+#[derive(Default)]
 pub struct Here {
-    netlink: i32,
-}
-
-impl Default for Here {
-    fn default() -> Here {
-        Here { netlink: -1 }
-    }
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        hidden::close(self.netlink);
-    }
+    netlink: Netlink<{ libc::NETLINK_ROUTE }>,
 }
 
 impl Here {
@@ -66,23 +56,13 @@ impl Here {
 
     /// Outer `None`: no answer.
     fn ask(&mut self, to: IpAddr) -> Option<Option<Found>> {
-        if self.netlink < 0 {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            self.netlink = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
-                .and_then(hidden::hide)
-                .ok()?;
-        }
-        let question = question(to);
         let mut answer = [0u8; 1024];
-        let flags = libc::MSG_DONTWAIT;
-        sys::send_bytes(self.netlink, &question, flags).ok()?;
-        let n = sys::recv_bytes(self.netlink, &mut answer, flags).ok()?;
-        understand(answer.get(..n)?, to)
+        understand(self.netlink.ask(&question(to), &mut answer)?, to)
     }
 
     /// In the child of a fork: the answers on the socket are the parent's.
     pub fn forked(&mut self) {
-        hidden::close(core::mem::replace(&mut self.netlink, -1));
+        *self = Here::default();
     }
 }
 

@@ -231,7 +231,7 @@ impl Raw {
     }
 
     /// TNODATA; TLOOK; TBUFOVFLW: the sender's address did not fit, the datagram is gone.
-    pub fn receive(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
+    pub fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
         if !self.fill() {
             return Err(nothing(self.has_errors()));

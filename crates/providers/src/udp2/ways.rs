@@ -58,6 +58,7 @@ impl RingWay {
 
 type Place = (IpAddr, u16);
 
+#[derive(Default)]
 pub struct Ways {
     rings: Vec<RingWay>,
     /// The one used last.
@@ -68,19 +69,6 @@ pub struct Ways {
     here: Here,
     /// For asking whether a name is anybody's.
     probe: Option<Owned>,
-}
-
-impl Default for Ways {
-    fn default() -> Ways {
-        Ways {
-            rings: Vec::new(),
-            last: 0,
-            others: HashMap::new(),
-            last_other: (Address::any(false), 0),
-            here: Here::default(),
-            probe: None,
-        }
-    }
 }
 
 impl Ways {

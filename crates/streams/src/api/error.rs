@@ -33,20 +33,37 @@ pub enum Error {
     Failed(Errno),
 }
 
+macro_rules! errors {
+    ($($variant:ident = $errno:ident, $kind:ident, $text:literal;)*) => {
+        /// Of each but [`Error::Failed`]: errno, kind and text.
+        const TABLE: &[(Error, Errno, io::ErrorKind, &str)] =
+            &[$((Error::$variant, libc::$errno, io::ErrorKind::$kind, $text)),*];
+    };
+}
+
+errors! {
+    NotAStream = ENOENT, NotFound, "no such stream";
+    Unknown = EINVAL, InvalidInput, "no such module or request";
+    WouldBlock = EAGAIN, WouldBlock, "the call would block";
+    TimedOut = ETIME, TimedOut, "the deadline passed";
+    Interrupted = EINTR, Interrupted, "interrupted by a signal";
+    HungUp = EPIPE, BrokenPipe, "the stream has hung up";
+    TooLong = ERANGE, InvalidInput, "the message is too long";
+    OtherMessage = EBADMSG, InvalidData, "the first message is for another call";
+    NotHere = EBADF, Unsupported, "the stream does not take this call";
+}
+
 impl Error {
     /// The errno that a call in C would have set.
     pub fn errno(self) -> Errno {
+        self.row().map_or_else(|errno| errno, |row| row.1)
+    }
+
+    /// Its row, or the errno that it failed with.
+    fn row(self) -> Result<&'static (Error, Errno, io::ErrorKind, &'static str), Errno> {
         match self {
-            Error::NotAStream => libc::ENOENT,
-            Error::Unknown => libc::EINVAL,
-            Error::WouldBlock => libc::EAGAIN,
-            Error::TimedOut => libc::ETIME,
-            Error::Interrupted => libc::EINTR,
-            Error::HungUp => libc::EPIPE,
-            Error::TooLong => libc::ERANGE,
-            Error::OtherMessage => libc::EBADMSG,
-            Error::NotHere => libc::EBADF,
-            Error::Failed(errno) => errno,
+            Error::Failed(errno) => Err(errno),
+            known => TABLE.iter().find(|row| row.0 == known).ok_or(libc::EINVAL),
         }
     }
 }
@@ -54,35 +71,23 @@ impl Error {
 impl From<Errno> for Error {
     fn from(errno: Errno) -> Error {
         match errno {
-            libc::EAGAIN => Error::WouldBlock,
-            libc::ETIME => Error::TimedOut,
-            libc::EINTR => Error::Interrupted,
-            libc::EPIPE | libc::ENXIO => Error::HungUp,
-            libc::ERANGE => Error::TooLong,
-            libc::EBADMSG => Error::OtherMessage,
-            libc::EBADF => Error::NotHere,
-            errno => Error::Failed(errno),
+            // Said of names and requests by who knows that it is about those.
+            libc::ENOENT | libc::EINVAL => Error::Failed(errno),
+            libc::ENXIO => Error::HungUp,
+            _ => {
+                let row = TABLE.iter().find(|row| row.1 == errno);
+                row.map_or(Error::Failed(errno), |row| row.0)
+            }
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match *self {
-            Error::NotAStream => "no such stream",
-            Error::Unknown => "no such module or request",
-            Error::WouldBlock => "the call would block",
-            Error::TimedOut => "the deadline passed",
-            Error::Interrupted => "interrupted by a signal",
-            Error::HungUp => "the stream has hung up",
-            Error::TooLong => "the message is too long",
-            Error::OtherMessage => "the first message is for another call",
-            Error::NotHere => "the stream does not take this call",
-            Error::Failed(errno) => {
-                return write!(f, "{}", io::Error::from_raw_os_error(errno));
-            }
-        };
-        f.write_str(text)
+        match self.row() {
+            Ok((.., text)) => f.write_str(text),
+            Err(errno) => write!(f, "{}", io::Error::from_raw_os_error(errno)),
+        }
     }
 }
 
@@ -90,17 +95,9 @@ impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
     fn from(e: Error) -> io::Error {
-        let kind = match e {
-            Error::NotAStream => io::ErrorKind::NotFound,
-            Error::Unknown | Error::TooLong => io::ErrorKind::InvalidInput,
-            Error::WouldBlock => io::ErrorKind::WouldBlock,
-            Error::TimedOut => io::ErrorKind::TimedOut,
-            Error::Interrupted => io::ErrorKind::Interrupted,
-            Error::HungUp => io::ErrorKind::BrokenPipe,
-            Error::OtherMessage => io::ErrorKind::InvalidData,
-            Error::NotHere => io::ErrorKind::Unsupported,
-            Error::Failed(errno) => return io::Error::from_raw_os_error(errno),
-        };
-        io::Error::new(kind, e)
+        match e.row() {
+            Ok((_, _, kind, _)) => io::Error::new(*kind, e),
+            Err(errno) => io::Error::from_raw_os_error(errno),
+        }
     }
 }

@@ -11,6 +11,7 @@ use headwater_host::sys::Errno;
 use headwater_host::{hidden, sys};
 use libc::c_int;
 
+use super::unix;
 use crate::board::folder;
 
 const LOCK: &str = "fifo.lock";
@@ -23,7 +24,7 @@ pub fn make() -> Result<c_int, Errno> {
     let named = folder::locked(LOCK, || {
         // Left by somebody who was killed here.
         folder::remove(NAME);
-        make_node(&path)?;
+        sys::make_fifo(&path, 0o600)?;
         let named = sys::open(&path, NAMING, 0);
         folder::remove(NAME);
         named
@@ -32,10 +33,6 @@ pub fn make() -> Result<c_int, Errno> {
 }
 
 const NAMING: c_int = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-
-fn make_node(path: &CStr) -> Result<(), Errno> {
-    sys::make_fifo(path, 0o600)
-}
 
 /// Passes the gate as one who opens with `flags`: a hidden descriptor. Waits as open(2) of a FIFO does, and fails as that does:
 /// EINTR, ENXIO. `None` where it can't be reached: without /proc, or as another user than made it.
@@ -72,8 +69,7 @@ pub fn lacks_writers(gate: c_int) -> bool {
 /// Has an open gate no other side any more: no writer, if it is open for reading, no reader, if for writing? As the kernel tells by
 /// poll(2), of readers not before the other side has been there.
 pub fn hangs_up(open: c_int) -> bool {
-    let mut fds = [watch(open)];
-    sys::ppoll(&mut fds, Some(0)).is_ok() && fds[0].revents & (libc::POLLHUP | libc::POLLERR) != 0
+    unix::has_hung_up(open)
 }
 
 /// For a sleep that is to end with the other side.

@@ -16,6 +16,7 @@ use super::answer;
 use super::private::Private;
 use super::registry::{self, Key, Place};
 use super::rendezvous::{self, Request};
+use super::unix;
 use crate::background::{self, Keep};
 use crate::head::{self, Head, life};
 
@@ -101,12 +102,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// This process answers for `place`, by `listener`, which is taken over if it succeeds.
 pub fn begin(place: Place, h: Handle, hold: Hold, listener: c_int) -> sys::Result<()> {
     let id = add(place, h, hold, listener, -1);
-    background::watch(listener, move || serve_listener(id)).inspect_err(|_| {
-        HOLDINGS.with(|list| {
-            let at = list.iter().position(|held| held.id == id)?;
-            Some(list.swap_remove(at))
-        });
-    })
+    background::watch(listener, move || serve_listener(id)).inspect_err(|_| drop(take_out(id)))
 }
 
 /// This process holds the end that another attached: it can answer for it from now on.
@@ -187,12 +183,12 @@ fn with<T>(id: u64, f: impl FnOnce(&mut Holding) -> T) -> Option<T> {
     HOLDINGS.with(|list| list.iter_mut().find(|held| held.id == id).map(f))
 }
 
+fn take_out(id: u64) -> Option<Holding> {
+    HOLDINGS.with(|list| list.extract_if(.., |held| held.id == id).next())
+}
+
 fn give_up(id: u64) {
-    let held = HOLDINGS.with(|list| {
-        let at = list.iter().position(|held| held.id == id)?;
-        Some(list.swap_remove(at))
-    });
-    let Some(held) = held else { return };
+    let Some(held) = take_out(id) else { return };
     let detached = !held.place.is_current();
     // The stream first: who waits for fdetach to take effect waits for the end of a connection.
     held.hold.release(held.stream);
@@ -222,7 +218,7 @@ fn serve_listener(id: u64) -> Keep {
         let Some(listener) = with(id, |held| held.listener) else {
             return Keep::Yes;
         };
-        match rendezvous::accept(listener) {
+        match unix::accept(listener) {
             Ok(Some(client)) => {
                 if with(id, |held| held.clients.push(client)).is_none()
                     || background::watch(client, move || serve_client(id, client)).is_err()

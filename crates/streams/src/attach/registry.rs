@@ -92,34 +92,26 @@ pub fn any_files() -> bool {
 }
 
 pub fn find(key: Key) -> Option<Place> {
-    let layout = layout()?;
-    let used = layout.used.load(Ordering::Acquire) as usize;
-    layout.slots[..used.min(SLOTS)]
-        .iter()
-        .enumerate()
-        .find_map(|(i, slot)| {
-            slot.matches(key)
-                .map(|generation| Place::new(key, generation, i))
-        })
+    used().find_map(|(i, slot)| Some(Place::new(key, slot.matches(key)?, i)))
+}
+
+/// The slots that were ever taken.
+fn used() -> impl Iterator<Item = (usize, &'static Slot)> {
+    let used = |l: &'static Layout| &l.slots[..SLOTS.min(l.used.load(Ordering::Acquire) as usize)];
+    layout().map_or(&[][..], used).iter().enumerate()
 }
 
 /// The attachments of the end `side` of the pipe with this inode.
 pub fn of_end(pipe: u64, side: u32) -> Vec<Place> {
-    let Some(layout) = layout() else {
-        return Vec::new();
-    };
-    let used = layout.used.load(Ordering::Acquire) as usize;
-    let slots = layout.slots[..used.min(SLOTS)].iter().enumerate();
-    slots
-        .filter_map(|(i, slot)| {
-            let key = Key {
-                dev: slot.dev.load(Ordering::Relaxed),
-                ino: slot.ino.load(Ordering::Relaxed),
-            };
-            let place = Place::new(key, slot.matches(key)?, i);
-            (place.end() == Some((pipe, side))).then_some(place)
-        })
-        .collect()
+    let places = used().filter_map(|(i, slot)| {
+        let key = Key {
+            dev: slot.dev.load(Ordering::Relaxed),
+            ino: slot.ino.load(Ordering::Relaxed),
+        };
+        Some(Place::new(key, slot.matches(key)?, i))
+    });
+    let is_of_end = |place: &Place| place.end() == Some((pipe, side));
+    places.filter(is_of_end).collect()
 }
 
 /// Takes a slot, with this process as its first holder. EBUSY: the key has one. ENOSR: too many; EIO: no runtime folder.

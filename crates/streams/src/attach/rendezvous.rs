@@ -3,12 +3,12 @@
 
 use core::time::Duration;
 
-use headwater_host::peer::Peer;
 use headwater_host::{hidden, shared, signal, sys};
 use libc::c_int;
 
 use super::registry::{Key, Place};
 use super::rights::{self, Body, Received};
+use super::unix;
 
 const MAGIC: u64 = 0x4857_4154;
 /// How long an answer may take, in nanoseconds, and how often a signal is looked for meanwhile.
@@ -62,17 +62,6 @@ pub fn listen(place: &Place) -> sys::Result<c_int> {
         .inspect_err(|_| hidden::close(fd))
 }
 
-/// The next one who asks, if it is one of this user.
-pub fn accept(listener: c_int) -> sys::Result<Option<c_int>> {
-    let fd = sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?;
-    let fd = hidden::hide_or_keep(fd)?;
-    if is_ours(fd) {
-        return Ok(Some(fd));
-    }
-    hidden::close(fd);
-    Ok(None)
-}
-
 /// A request that came; `None` at the end of the connection. EAGAIN.
 pub fn next_request(fd: c_int) -> sys::Result<Option<Request>> {
     let Some(received) = rights::receive(fd)? else {
@@ -123,13 +112,11 @@ pub fn ask(place: &Place, request: Request) -> Result<(Answer, c_int), Silence> 
 /// Connects and leaves a request, which need not be answered.
 pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
     let fd = socket().map_err(Silence::Failed)?;
-    let connected = sys::connect(fd, &address(place));
-    let outcome = match connected {
+    let outcome = match unix::connect(fd, &address(place)) {
         Err(libc::ECONNREFUSED) => Err(Silence::Nobody),
         // Its backlog is full: later.
         Err(libc::EAGAIN) => Err(Silence::Gone),
         Err(e) => Err(Silence::Failed(e)),
-        Ok(()) if !is_ours(fd) => Err(Silence::Nobody),
         Ok(()) => rights::send(fd, &body(request as u64, 0), &[], false).map_err(|_| Silence::Gone),
     };
     outcome.map(|()| fd).inspect_err(|_| hidden::close(fd))
@@ -139,7 +126,8 @@ pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
 pub fn wait_for_end(fd: c_int) {
     let until = sys::now() + ANSWER_TIMEOUT / 5;
     while sys::now() < until {
-        if poll(fd, SLICE) & (libc::POLLHUP | libc::POLLERR | libc::POLLIN) != 0 {
+        if unix::poll(fd, libc::POLLIN, SLICE) & (libc::POLLHUP | libc::POLLERR | libc::POLLIN) != 0
+        {
             return;
         }
     }
@@ -159,7 +147,7 @@ fn wait_for_answer(fd: c_int) -> Result<Answer, Silence> {
         if signal::interrupted() {
             return Err(Silence::Failed(libc::EINTR));
         }
-        poll(fd, SLICE);
+        unix::poll(fd, libc::POLLIN, SLICE);
     }
 }
 
@@ -177,29 +165,16 @@ fn understand(received: Received) -> Result<Answer, Silence> {
     }
 }
 
-fn poll(fd: c_int, ns: u64) -> i16 {
-    let mut fds = [sys::entry(fd, libc::POLLIN)];
-    let _ = sys::ppoll(&mut fds, Some(ns));
-    fds[0].revents
-}
-
 /// Waits a moment before asking again.
 pub fn pause(ns: u64) {
     let _ = sys::ppoll(&mut [], Some(ns));
 }
 
 fn socket() -> sys::Result<c_int> {
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    sys::socket(libc::AF_UNIX, kind, 0).and_then(hidden::hide)
-}
-
-fn is_ours(fd: c_int) -> bool {
-    Peer::of(fd).is_some_and(Peer::is_this_user)
+    unix::socket().and_then(hidden::hide)
 }
 
 fn address(place: &Place) -> (libc::sockaddr_un, u32) {
-    let mut addr: libc::sockaddr_un = sys::zeroed();
-    addr.sun_family = libc::AF_UNIX as u16;
     let mut text = [0u8; 107];
     let mut cursor = sys::Cursor {
         buf: &mut text,
@@ -219,8 +194,5 @@ fn address(place: &Place) -> (libc::sockaddr_un, u32) {
         ),
     );
     let len = cursor.len;
-    for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
-        *to = *from as libc::c_char;
-    }
-    (addr, (2 + 1 + len) as u32)
+    unix::named(&text[..len])
 }

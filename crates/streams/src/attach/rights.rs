@@ -12,6 +12,12 @@ use libc::c_int;
 use crate::pipe;
 
 pub type Body = [u64; 8];
+
+/// These words, and zeros.
+pub fn body<const N: usize>(words: [u64; N]) -> Body {
+    core::array::from_fn(|i| words.get(i).copied().unwrap_or(0))
+}
+
 /// Descriptors in one message at most.
 pub const MOST: usize = 4;
 

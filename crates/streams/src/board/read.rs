@@ -152,6 +152,10 @@ fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
     let fd = slot.fd.load(Acquire).checked_sub(1)? as i32;
     let modules = (slot.modules.load(Acquire) as usize).min(MODULES);
     let memfd = slot.memfd.load(Relaxed);
+    let waits = |side: usize| Waits {
+        messages: None,
+        bytes: slot.bytes[side].load(Relaxed),
+    };
     let mut listed = Listed {
         pid,
         fd,
@@ -163,14 +167,8 @@ fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
         hiwat: slot.hiwat.load(Relaxed) as u64,
         lowat: slot.lowat.load(Relaxed) as u64,
         age_seconds: now.saturating_sub(slot.since.load(Relaxed)),
-        down: Waits {
-            messages: None,
-            bytes: slot.bytes[0].load(Relaxed),
-        },
-        up: Waits {
-            messages: None,
-            bytes: slot.bytes[1].load(Relaxed),
-        },
+        down: waits(0),
+        up: waits(1),
         fulls: slot.fulls.load(Relaxed),
         wakeups: slot.wakeups.load(Relaxed),
     };

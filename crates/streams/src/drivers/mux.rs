@@ -14,11 +14,6 @@ use crate::exec::queue::Flush;
 use crate::exec::{Info, Module, OpenFlag, Queue};
 use crate::modules::id;
 
-const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
-const I_UNLINK: c_int = I_LINK + 1;
-const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
-const I_PUNLINK: c_int = I_PLINK + 1;
-
 static MINORS: Minors = Minors::new();
 /// Every linked stream. A persistent link may be taken off by way of another stream than it was made by.
 static LINKS: Guarded<Vec<Link>> = Guarded::new(Vec::new());
@@ -187,9 +182,8 @@ fn link(q: Queue, block: &linkblk) -> Result<(), c_int> {
 }
 
 fn unlink(index: c_int) -> Result<(), c_int> {
-    let mut links = LINKS.enter();
-    let at = links.iter().position(|l| l.index == index);
-    let link = links.swap_remove(at.ok_or(libc::EINVAL)?);
+    let link = LINKS.enter().extract_if(.., |l| l.index == index).next();
+    let link = link.ok_or(libc::EINVAL)?;
     *CHANGES.enter() += 1;
     if let Some(above) = link.above {
         above.write().qenable();

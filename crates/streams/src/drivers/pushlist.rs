@@ -29,7 +29,7 @@ pub struct Entry {
     pub modules: Vec<String>,
 }
 
-/// The modules for one minor device; empty without a table.
+/// The modules to be pushed when this minor device is opened, in order; none without a table.
 pub fn modules_for(device: &str, minor: u32) -> Vec<String> {
     find(device, minor).map(|e| e.modules).unwrap_or_default()
 }

@@ -214,8 +214,6 @@ pub struct Linked {
     index: c_int,
 }
 
-const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
-
 impl Linked {
     pub fn below(upper: &Stream, index: c_int, lower: Stream) -> Linked {
         let linked = {
@@ -254,7 +252,7 @@ impl Linked {
 
 impl Drop for Linked {
     fn drop(&mut self) {
-        assert_eq!(self.ask(I_LINK + 1), M_IOCACK);
+        assert_eq!(self.ask(I_UNLINK), M_IOCACK);
         let _guard = self.lower.perimeter.enter();
         if let Some(above) = self.above.take() {
             // SAFETY: inside, the pair that was linked.

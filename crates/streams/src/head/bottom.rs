@@ -244,13 +244,10 @@ unsafe extern "C-unwind" fn wput(q: Queue, mut m: Message) -> c_int {
                 // Of nothing: any module can send one.
                 return 0;
             };
+            q.flush_as(&m, Flush::Data);
             if what & FLUSHW != 0 {
-                let band = rest.first().copied().filter(|_| what & FLUSHBAND != 0);
-                match band {
-                    Some(band) => q.flushband(band, Flush::Data),
-                    None => q.flushq(Flush::Data),
-                }
                 // Our writing is the other end's reading: what waits in the ring goes too.
+                let band = rest.first().copied().filter(|_| what & FLUSHBAND != 0);
                 let _ = flush_ring(head, true, band);
             }
             let swapped = what & !(FLUSHR | FLUSHW)

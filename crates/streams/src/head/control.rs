@@ -11,7 +11,7 @@ use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, is_bad, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
-use crate::exec::registry::find_module;
+use crate::exec::registry::{FMNAMESZ, find_module};
 use crate::pipe::section;
 use crate::pipe::words::state;
 
@@ -61,7 +61,6 @@ const FIONCLEX: u32 = 0x5450;
 const FIONREAD: u32 = 0x541b;
 const TCGETS: u32 = 0x5401;
 
-const FMNAMESZ: usize = 8;
 const ANYMARK: usize = 1;
 const LASTMARK: usize = 2;
 
@@ -466,12 +465,9 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
     }
     let (control, data) = (peek.control, peek.data);
     let seen = look(head, |inlet| {
-        let Some(front) = inlet.front()?.filter(|f| choice.takes(f)) else {
+        let Some(front) = choice.first_of(inlet)? else {
             return Ok(None);
         };
-        if front.kind == M_PASSFP {
-            return Err(Trouble::Fails(libc::EBADMSG));
-        }
         let mut lens = [-1, -1];
         let mut skip = 0;
         for (i, (have, part)) in [(front.control, control), (front.data, data)]

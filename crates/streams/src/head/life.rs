@@ -187,11 +187,6 @@ pub fn held(h: Handle) -> Option<Held> {
     (head.handle() == h.with_tag(0)).then_some(held)
 }
 
-/// Keeps a pipe mapped when its heads are gone, to be used again.
-pub fn keep(pipe: &'static Pipe) {
-    pipe.keep();
-}
-
 /// A pipe that was kept is not needed any more.
 pub fn give_up(pipe: &'static Pipe) {
     let last = with(|lists| {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use headwater_host::sync::Ordering::Release;
 use headwater_host::sys::{self, Errno};
-use headwater_host::{next, table};
+use headwater_host::table;
 
 use super::requests::{self, ioctl_message};
 use super::{Head, life, local};
@@ -16,10 +16,6 @@ use crate::exec::guarded::{Entered, Guarded};
 use crate::exec::perimeter::Perimeter;
 use crate::pipe::words::state;
 
-const I_LINK: c_int = (b'S' as c_int) << 8 | 12;
-const I_UNLINK: c_int = I_LINK + 1;
-const I_PLINK: c_int = (b'S' as c_int) << 8 | 22;
-const I_PUNLINK: c_int = I_PLINK + 1;
 const MUXID_ALL: c_int = -1;
 /// A multiplexer must answer within this time, in nanoseconds.
 const LINK_TIMEOUT: u64 = Duration::from_secs(15).as_nanos() as u64;
@@ -78,7 +74,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
     let tab = multiplexer(head)?;
     local::begin(lower)?;
     // Who waits above is woken for what comes below.
-    background::begin()?;
+    background::start()?;
     let keep = headwater_host::hidden::hide_needed(sys::dup_above(fd, 0)?)?;
     let id = {
         let mut table = LINKS.enter();
@@ -166,13 +162,8 @@ fn links_that(wanted: impl Fn(&Link) -> bool) -> Vec<c_int> {
 }
 
 fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
-    let lower = LINKS
-        .enter()
-        .links
-        .iter()
-        .find(|l| l.id == id)
-        .map(|l| l.lower);
-    let lower = lower.ok_or(libc::EINVAL)?;
+    let find = |table: &Table| Some(table.links.iter().find(|l| l.id == id)?.lower);
+    let lower = find(&LINKS.enter()).ok_or(libc::EINVAL)?;
     ask(head, cmd, head_wq(head)?, head_wq(lower)?, id)?;
     undo(id);
     local::inside(head, |l| l.links.set(l.links.get().saturating_sub(1)));
@@ -181,11 +172,7 @@ fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
 
 /// Takes a link off the table, and gives the lower stream its head back.
 fn undo(id: c_int) {
-    let link = {
-        let mut table = LINKS.enter();
-        let at = table.links.iter().position(|l| l.id == id);
-        at.map(|at| table.links.swap_remove(at))
-    };
+    let link = LINKS.enter().links.extract_if(.., |l| l.id == id).next();
     let Some(mut link) = link else { return };
     let lower = link.lower;
     if let Some(above) = link.above.take() {
@@ -224,13 +211,7 @@ fn ask(
     let block = Message::from_struct(M_DATA, block);
     let message = ioctl_message(cmd, block.bytes(), size_of::<linkblk>() as u32);
     let deadline = sys::now() + LINK_TIMEOUT;
-    let number = requests::begin(head, deadline)?;
-    let answer = requests::exchange(head, number, message, deadline);
-    requests::over(head);
-    let errno = next::errno();
-    let answer = answer?;
-    next::set_errno(errno);
-    let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+    let (answer, ioc) = requests::ask(head, message, deadline)?;
     requests::outcome(&answer, &ioc, libc::EINVAL)
 }
 

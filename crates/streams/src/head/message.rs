@@ -55,8 +55,9 @@ pub enum Choice {
     AtLeast(u8),
 }
 
-/// What getmsg found. Lengths are -1 where the message has no such part, or it was not asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What getmsg found. Lengths are -1 where the message has no such part, or it was not asked for. By default as after a hangup: two
+/// parts of no bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Got {
     pub control: i32,
     pub data: i32,
@@ -64,19 +65,6 @@ pub struct Got {
     pub high: bool,
     /// MORECTL, MOREDATA.
     pub more: i32,
-}
-
-impl Default for Got {
-    /// After a hangup: two parts of no bytes.
-    fn default() -> Got {
-        Got {
-            control: 0,
-            data: 0,
-            band: 0,
-            high: false,
-            more: 0,
-        }
-    }
 }
 
 impl Head {
@@ -107,19 +95,30 @@ impl Head {
             self.words().set(state::BANDED);
         }
         let (_, band) = priority.of_message(true);
+        let need = control.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len);
+        let sent = self.send_patiently(band, need, deadline, || {
+            if self.is_queued() {
+                return local::put(self, control, data, priority);
+            }
+            let sent = self.push_message(control, data, priority)?;
+            self.tell_local_peer();
+            Ok(sent)
+        });
+        sent.map_err(with_signal)
+    }
+
+    /// Sends so many bytes in this band by `send`, which says whether there was room. Blocks until then, unless O_NONBLOCK without a
+    /// `deadline`, or something keeps from writing.
+    pub(super) fn send_patiently(
+        &self,
+        band: u8,
+        need: usize,
+        deadline: Option<u64>,
+        mut send: impl FnMut() -> Result<bool, Errno>,
+    ) -> Result<(), Errno> {
         // As it is when the call first would wait: what is set meanwhile is for later ones.
         let mut nonblocking = None;
-        loop {
-            let sent = if self.is_queued() {
-                local::put(self, control, data, priority)?
-            } else {
-                let sent = self.push_message(control, data, priority)?;
-                self.tell_local_peer();
-                sent
-            };
-            if sent {
-                return Ok(());
-            }
+        while !send()? {
             self.words().full_count.fetch_add(1, Relaxed);
             if deadline.is_none()
                 && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
@@ -128,20 +127,18 @@ impl Head {
             }
             if self.is_queued() {
                 local::wait_for_room(self, band, deadline)?;
+            } else if need > INLINE && self.may_put(band, need) {
+                // The shadow is full of long parts, and nobody rings when it is not.
+                self.pause(deadline)?;
             } else {
-                let need = control.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len);
-                if need > INLINE && self.may_put(band, need) {
-                    // The shadow is full of long parts, and nobody rings when it is not.
-                    self.pause(deadline)?;
-                } else {
-                    let mut beside = [opening::watched(self)];
-                    self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
-                        self.may_put(band, need) || self.is_upset() || self.is_queued()
-                    })?;
-                }
+                let mut beside = [opening::watched(self)];
+                self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
+                    self.may_put(band, need) || self.is_upset() || self.is_queued()
+                })?;
             }
-            self.check_writable().map_err(with_signal)?;
+            self.check_writable()?;
         }
+        Ok(())
     }
 
     /// A moment's sleep, unless something is to be told.
@@ -341,17 +338,9 @@ impl Head {
         signal::begin_wait();
         let control = control.map(part);
         let data = data.map(part);
-        self.receive(deadline, |inlet| {
-            let Some(front) = inlet.front()? else {
-                return Ok(None);
-            };
-            if !choice.takes(&front) {
-                return Ok(None);
-            }
-            if front.kind == kind::M_PASSFP {
-                return Err(Trouble::Fails(libc::EBADMSG));
-            }
-            get_from(inlet, front, control, data).map(Some)
+        self.receive(deadline, |inlet| match choice.first_of(inlet)? {
+            Some(front) => get_from(inlet, front, control, data).map(Some),
+            None => Ok(None),
         })
     }
 }
@@ -373,6 +362,14 @@ impl Choice {
             Choice::AtLeast(band) => front.is_high() || front.band >= band,
         }
     }
+
+    /// The message in front, if it is of the choice. EBADMSG of a passed descriptor.
+    pub fn first_of(self, inlet: &mut dyn Inlet) -> Result<Option<Front>, Trouble> {
+        match inlet.front()?.filter(|front| self.takes(front)) {
+            Some(front) if front.kind == kind::M_PASSFP => Err(Trouble::Fails(libc::EBADMSG)),
+            front => Ok(front),
+        }
+    }
 }
 
 fn get_from(
@@ -381,43 +378,32 @@ fn get_from(
     control: Option<iovec>,
     data: Option<iovec>,
 ) -> Result<Got, Trouble> {
-    let mut got = Got {
-        control: -1,
-        data: -1,
-        band: front.band,
-        high: front.is_high(),
-        more: 0,
-    };
     let mut taken = [None; 2];
-    let mut skip = 0;
+    let (mut skip, mut left) = (0, 0);
     let wanted = [
         (front.control, control, MORECTL),
         (front.data, data, MOREDATA),
     ];
-    for (i, (have, room, more)) in wanted.into_iter().enumerate() {
+    for (taken, (have, room, more)) in taken.iter_mut().zip(wanted) {
         let Some(have) = have else { continue };
-        match room {
-            Some(room) => {
-                let n = have.min(room.iov_len);
-                if n > 0 {
-                    Sink::new(&[room]).fill_by(skip, n, |skip, to| inlet.copy(skip, to));
-                }
-                taken[i] = Some(n);
-                if i == 0 {
-                    got.control = n as i32;
-                } else {
-                    got.data = n as i32;
-                }
-                if n < have {
-                    got.more |= more;
-                }
-            }
-            None => got.more |= more,
+        *taken = room.map(|room| have.min(room.iov_len));
+        if let (Some(room), Some(n @ 1..)) = (room, *taken) {
+            Sink::new(&[room]).fill_by(skip, n, |skip, to| inlet.copy(skip, to));
+        }
+        if *taken != Some(have) {
+            left |= more;
         }
         skip += have;
     }
     inlet.take(taken[0], taken[1])?;
-    Ok(got)
+    let [control, data] = taken.map(|n| n.map_or(-1, |n| n as i32));
+    Ok(Got {
+        control,
+        data,
+        band: front.band,
+        high: front.is_high(),
+        more: left,
+    })
 }
 
 use headwater_host::sync::Ordering::Relaxed;

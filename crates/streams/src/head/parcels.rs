@@ -52,12 +52,6 @@ struct Parcel {
     received: Received,
 }
 
-impl Parcel {
-    fn is_of(&self, end: (u64, u32)) -> bool {
-        self.end == end
-    }
-}
-
 static KEPT: Private<Vec<Parcel>> = Private::new(Vec::new());
 static SENT: AtomicU32 = AtomicU32::new(0);
 
@@ -91,16 +85,7 @@ fn next_sequence() -> u64 {
 }
 
 fn transmit(head: &Head, what: [u64; 3], sequence: u64, fds: &[c_int]) -> Result<(), Errno> {
-    let body = [
-        MAGIC << 32 | what[0],
-        sequence,
-        what[1],
-        what[2],
-        0,
-        0,
-        0,
-        0,
-    ];
+    let body = rights::body([MAGIC << 32 | what[0], sequence, what[1], what[2]]);
     let shadow = head.fd.load(Ordering::Relaxed);
     rights::send(shadow, &body, fds, true).map_err(|e| match e {
         libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS => libc::EAGAIN,
@@ -179,12 +164,8 @@ pub fn fetch<T>(
             if withdrawn {
                 return take_kept(kept, end, Some(number));
             }
-            let crowded = kept.iter().filter(|p| p.is_of(end)).count() >= MOST_KEPT;
-            let dropped = if crowded {
-                take_kept(kept, end, None)
-            } else {
-                None
-            };
+            let crowded = kept.iter().filter(|p| p.end == end).count() >= MOST_KEPT;
+            let dropped = crowded.then(|| take_kept(kept, end, None)).flatten();
             kept.push(Parcel { end, received });
             dropped
         });
@@ -203,8 +184,7 @@ pub fn left(pipe: &Pipe, side: u32) {
 /// The first of an end, or the one with this number.
 fn take_kept(kept: &mut Vec<Parcel>, end: (u64, u32), number: Option<u64>) -> Option<Parcel> {
     let wanted = |p: &Parcel| number.is_none_or(|number| p.received.body[1] == number);
-    let at = kept.iter().position(|p| p.is_of(end) && wanted(p))?;
-    Some(kept.remove(at))
+    kept.extract_if(.., |p| p.end == end && wanted(p)).next()
 }
 
 /// The data part of a message, in memory of its own.

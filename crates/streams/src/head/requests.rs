@@ -51,11 +51,7 @@ pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_
         0 => sys::now() + DEFAULT_TIMEOUT * 1_000_000_000,
         seconds => sys::now() + seconds as u64 * 1_000_000_000,
     };
-    let id = begin(head, deadline)?;
-    let answer = exchange(head, id, message, deadline);
-    over(head);
-    let answer = answer?;
-    let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+    let (answer, ioc) = ask(head, message, deadline)?;
     outcome(&answer, &ioc, libc::EINVAL)?;
     let bytes = answer.to_data();
     let n = bytes.len().min(ioc.ioc_count as usize);
@@ -102,6 +98,20 @@ pub unsafe fn transparent(head: &'static Head, cmd: u32, arg: usize) -> Result<c
     };
     over(head);
     result
+}
+
+/// The answer to an M_IOCTL.
+pub fn ask(
+    head: &'static Head,
+    message: Message,
+    deadline: u64,
+) -> Result<(Message, iocblk), Errno> {
+    let id = begin(head, deadline)?;
+    let answer = exchange(head, id, message, deadline);
+    over(head);
+    let answer = answer?;
+    let ioc = answer.read().ok_or(libc::EPROTO)?;
+    Ok((answer, ioc))
 }
 
 pub fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Errno> {
@@ -192,7 +202,7 @@ fn check(head: &Head) -> Result<(), Errno> {
 }
 
 /// Waits for its turn: a stream has one request on its way at a time.
-pub fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
+fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
     headwater_host::signal::begin_wait();
     loop {
         let seen = head.version();
@@ -207,7 +217,7 @@ pub fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
 }
 
 /// Ends a request; the next one's turn.
-pub fn over(head: &Head) {
+fn over(head: &Head) {
     local::inside(head, |local| local.requests.borrow_mut().end());
     head.notify();
 }
@@ -217,7 +227,7 @@ fn bounded(deadline: u64) -> Option<u64> {
 }
 
 /// Sends one message of a request down and waits for what comes back.
-pub fn exchange(
+fn exchange(
     head: &'static Head,
     id: u32,
     mut message: Message,

@@ -64,7 +64,7 @@ pub fn set(head: &Head, pid: i32, events: u32) -> Result<c_int, Errno> {
     }
     if events != 0 {
         // A program that waits for a signal is in no call that could look.
-        background::begin()?;
+        background::start()?;
     }
     let had = REGISTERED.with(|list| {
         let before = list.len();

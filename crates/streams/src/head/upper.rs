@@ -136,14 +136,9 @@ unsafe extern "C-unwind" fn rput(q: Queue, m: Message) -> c_int {
 
 /// M_FLUSH.
 fn flushed(head: &Head, q: Queue, m: Message) {
-    let bytes = m.bytes();
-    let what = bytes.first().copied().unwrap_or(0);
-    let band = bytes.get(1).copied().filter(|_| what & FLUSHBAND != 0);
+    let what = m.bytes().first().copied().unwrap_or(0);
+    q.flush_as(&m, Flush::Data);
     if what & FLUSHR != 0 {
-        match band {
-            Some(band) => q.flushband(band, Flush::Data),
-            None => q.flushq(Flush::Data),
-        }
         head.notify();
     }
     if what & FLUSHW != 0 && m.flags() & MSGNOLOOP == 0 {

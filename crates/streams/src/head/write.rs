@@ -7,7 +7,6 @@ use headwater_host::sys::Errno;
 use headwater_host::{signal, sys};
 use libc::iovec;
 
-use super::arming::Want;
 use super::{Head, Plain, copying, is_bad, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};
@@ -90,7 +89,11 @@ impl Head {
         let mut done = 0;
         loop {
             let n = (total - done).min(most);
-            match self.write_packet(&mut source, n) {
+            let sent = self.send_patiently(0, n, None, || match self.is_queued() {
+                true => local::write(self, &mut source, n),
+                false => self.push_data(&mut source, n),
+            });
+            match sent {
                 Ok(()) => done += n,
                 Err(_) if done > 0 => return Ok(done),
                 Err(e) => return Err(with_signal(e)),
@@ -98,35 +101,6 @@ impl Head {
             if done >= total || self.check_writable().is_err() {
                 return Ok(done);
             }
-        }
-    }
-
-    /// Where nothing keeps it from being written.
-    fn write_packet(&self, source: &mut Source<'_>, n: usize) -> Result<(), Errno> {
-        // As it is when the call first would wait: what is set meanwhile is for later ones.
-        let mut nonblocking = None;
-        loop {
-            let sent = if self.is_queued() {
-                local::write(self, source, n)?
-            } else {
-                self.push_data(source, n)?
-            };
-            if sent {
-                return Ok(());
-            }
-            self.words().full_count.fetch_add(1, Relaxed);
-            if *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self)) {
-                return Err(libc::EAGAIN);
-            }
-            if self.is_queued() {
-                local::wait_for_room(self, 0, None)?;
-            } else {
-                let mut beside = [opening::watched(self)];
-                self.wait_beside(Want::ROOM, None, &mut beside, || {
-                    self.has_room(n) || self.is_upset()
-                })?;
-            }
-            self.check_writable()?;
         }
     }
 

@@ -58,6 +58,21 @@ pub mod state {
         HANGUP | WRITE_ERROR | UNUSUAL_WRITE | LINKED | NO_WRITE | FOR_HEAD;
 }
 
+/// Words that are all 0 at first, or nearly so.
+macro_rules! words {
+    ($(#[$about:meta])* pub struct $words:ident { $($(#[$doc:meta])* pub $word:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        pub struct $words { $($(#[$doc])* pub $word: $kind),* }
+
+        impl $words {
+            fn zero(&self) {
+                $(self.$word.store(0, Ordering::Relaxed);)*
+            }
+        }
+    };
+}
+
+words! {
 /// One stream head. Read with nearly every call, written rarely.
 #[derive(SharedSafe, Default)]
 #[repr(C, align(128))]
@@ -108,6 +123,7 @@ pub struct HeadWords {
     pub limit: AtomicU32,
     pub low: AtomicU32,
 }
+}
 
 /// Where an end last ran, plus one; 0 when unknown. Written only when it changes, on a line of its own.
 #[derive(SharedSafe)]
@@ -132,36 +148,7 @@ const _: () = {
 impl HeadWords {
     /// As at the first open.
     pub fn renew(&self, close_time: u32) {
-        let zero = [
-            &self.state,
-            &self.nonblocking,
-            &self.departures,
-            &self.shared,
-            &self.read_options,
-            &self.write_options,
-            &self.error_options,
-            &self.read_error,
-            &self.write_error,
-            &self.hiwat,
-            &self.lowat,
-            &self.min_packet,
-            &self.write_offset,
-            &self.accepted,
-            &self.full_count,
-            &self.wakeups,
-            &self.names,
-            &self.holders,
-            &self.send_buffer,
-            &self.receive_buffer,
-            &self.send_low,
-            &self.receive_low,
-            &self.limit,
-            &self.low,
-        ];
-        for word in zero {
-            word.store(0, Ordering::Relaxed);
-        }
-        self.user.store(0, Ordering::Relaxed);
+        self.zero();
         self.max_packet.store(u32::MAX, Ordering::Relaxed);
         self.close_time.store(close_time, Ordering::Release);
     }

@@ -7,14 +7,13 @@ use headwater_streams::ddi::M_PCPROTO;
 use headwater_streams::head::inlet::{Front, Inlet, Sink};
 use headwater_streams::head::message::Priority;
 use headwater_streams::head::requests::StrIoctl;
+use headwater_streams::head::write::Source;
 use headwater_streams::head::{self, control, local};
 use headwater_tpi::error::{TFLOW, TPROTO, TSYSERR};
 use headwater_tpi::prim::T_CONN_IND;
-use headwater_tpi::{Indication, Refusal, Request};
-use libc::iovec;
+use headwater_tpi::{Indication, Refusal, Request, refuse};
 
-use super::{Messages, Midway, failed, refuse};
-use crate::port::interrupted;
+use super::{Messages, Midway};
 
 /// Longest control part, and longest answer of an ioctl.
 const PART: usize = 4096;
@@ -32,8 +31,8 @@ impl Messages {
         };
         let at = (&raw mut ioctl).expose_provenance();
         // SAFETY: the request and its buffer, which is as large as any answer.
-        let result =
-            unsafe { control::ioctl(self.head, -1, control::I_STR, at) }.map_err(failed)?;
+        let result = unsafe { control::ioctl(self.head, -1, control::I_STR, at) }
+            .map_err(Refusal::system)?;
         match result & 0xff {
             0 => {
                 buffer.truncate(ioctl.len.max(0) as usize);
@@ -51,11 +50,11 @@ impl Messages {
         data: Option<&[u8]>,
         at: Priority,
     ) -> Outcome<()> {
-        self.head.check_writable().map_err(failed)?;
+        self.head.check_writable().map_err(Refusal::system)?;
         match local::put(self.head, Some(&request.encode()), data, at) {
             Ok(true) => Ok(()),
             Ok(false) => refuse(TFLOW),
-            Err(e) => Err(failed(e)),
+            Err(e) => Err(Refusal::system(e)),
         }
     }
 
@@ -69,20 +68,21 @@ impl Messages {
         };
         loop {
             match self.put(request, data, at) {
-                Err(Refusal { tli: TFLOW, .. }) => {
-                    self.wait_for(libc::POLLOUT as u32).map_err(interrupted)?
-                }
+                Err(Refusal { tli: TFLOW, .. }) => self
+                    .wait_for(libc::POLLOUT as u32)
+                    .map_err(Refusal::system)?,
                 done => break done?,
             }
         }
         loop {
-            self.head.check_readable().map_err(failed)?;
+            self.head.check_readable().map_err(Refusal::system)?;
             let ack = self.look(|inlet, front| match front.is_high() {
                 true => take_all(inlet, front).map(Some),
                 false => Ok(None),
             })?;
             let Some((ack, _)) = ack else {
-                self.wait_for(libc::POLLPRI as u32).map_err(interrupted)?;
+                self.wait_for(libc::POLLPRI as u32)
+                    .map_err(Refusal::system)?;
                 continue;
             };
             match Indication::decode(&ack) {
@@ -115,7 +115,7 @@ impl Messages {
             Some(front) => f(inlet, front),
             None => Ok(None),
         });
-        found.map_err(failed)
+        found.map_err(Refusal::system)
     }
 
     /// The message in front and its primitive, acknowledgements aside.
@@ -171,9 +171,8 @@ pub(super) fn take_all(
 pub(super) fn take_into(
     inlet: &mut dyn Inlet,
     front: Front,
-    into: &[iovec],
+    mut sink: Sink<'_>,
 ) -> Result<usize, head::inlet::Trouble> {
-    let mut sink = Sink::new(into);
     let n = front.data.unwrap_or(0).min(sink.left());
     sink.fill_by(front.control.unwrap_or(0), n, |skip, to| {
         inlet.copy(skip, to)
@@ -182,20 +181,10 @@ pub(super) fn take_into(
     Ok(n)
 }
 
-/// The bytes of a vector from `from` on, at most `most`.
-pub(super) fn gather(data: &[iovec], mut from: usize, most: usize) -> Vec<u8> {
-    let mut all = Vec::new();
-    for part in data {
-        let skip = from.min(part.iov_len);
-        from -= skip;
-        let len = (part.iov_len - skip).min(most - all.len());
-        if len > 0 {
-            // SAFETY: the caller's buffer.
-            all.extend_from_slice(unsafe {
-                core::slice::from_raw_parts(part.iov_base.cast::<u8>().add(skip), len)
-            });
-        }
-    }
+/// So many bytes of the program's that come next.
+pub(super) fn gather(source: &mut Source<'_>, len: usize) -> Vec<u8> {
+    let mut all = vec![0; len];
+    source.take(&mut all);
     all
 }
 

@@ -6,17 +6,18 @@ use headwater_host::sys::Errno;
 use headwater_providers::provider::{
     Arrived, Datagram, Event, Outcome, Received, Sending, nothing,
 };
-use headwater_streams::head::inlet::Front;
+use headwater_streams::head::inlet::{Front, Sink};
 use headwater_streams::head::message::Priority;
+use headwater_streams::head::write::Source;
 use headwater_streams::head::{local, opening};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::*;
 use headwater_tpi::state::{self, Event as Move, State};
-use headwater_tpi::{Indication, Info, Refusal, Request};
+use headwater_tpi::{Indication, Info, Refusal, Request, refuse};
 use libc::iovec;
 
 use super::exchange::{data_ind, fill, gather, take_all, take_into};
-use super::{Messages, Midway, User, failed, refuse};
+use super::{Messages, Midway, User};
 use crate::port::Port;
 
 /// Data of one T_DATA_REQ at most.
@@ -121,8 +122,8 @@ impl Port for Messages {
     fn release(&self) -> Outcome<()> {
         self.may(Move::OrdrelReq)?;
         // Behind the data, for which there was room.
-        self.head.check_writable().map_err(failed)?;
-        local::put_last(self.head, &Request::Ordrel.encode()).map_err(failed)?;
+        self.head.check_writable().map_err(Refusal::system)?;
+        local::put_last(self.head, &Request::Ordrel.encode()).map_err(Refusal::system)?;
         if stream::has_dropped(self.head) {
             return refuse(TLOOK);
         }
@@ -208,12 +209,13 @@ impl Port for Messages {
             PIECE
         };
         let total: usize = data.iter().map(|part| part.iov_len).sum();
+        let mut source = Source::new(data);
         let mut sent = 0;
         loop {
             if self.peek() == Some(Event::Disconnect) {
                 return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
             }
-            let piece = gather(data, sent, most);
+            let piece = gather(&mut source, most.min(total - sent));
             let more = how.more || sent + piece.len() < total;
             let (request, band) = match how.expedited {
                 true => (Request::Exdata { more }, EXPEDITED),
@@ -271,8 +273,11 @@ impl Port for Messages {
             if got.is_some() && whole.expedited {
                 return Ok(None);
             }
-            let (left, n) = crate::calls::rest(into, got.map_or(0, |got| got.len));
-            let len = take_into(inlet, front, &left[..n])?;
+            let len = take_into(
+                inlet,
+                front,
+                Sink::behind(into, got.map_or(0, |got| got.len)),
+            )?;
             let rest = len < front.data.unwrap_or(0);
             *midway = rest.then_some(whole);
             Ok(Some((len, rest, whole)))
@@ -309,7 +314,7 @@ impl Port for Messages {
         }
         let sent = self.put(
             &Request::Unitdata { dest: to, opts },
-            Some(&gather(data, 0, total)),
+            Some(&gather(&mut Source::new(data), total)),
             Priority::Band(0),
         );
         let full = sent.is_err_and(|e| e.tli == TFLOW);
@@ -337,7 +342,7 @@ impl Port for Messages {
                 _ if front.control.is_none() && !front.is_high() && user.midway[0].is_some() => {}
                 _ => return Ok(None),
             }
-            let len = take_into(inlet, front, into.data)?;
+            let len = take_into(inlet, front, Sink::new(into.data))?;
             Ok(Some(Some((len, len < front.data.unwrap_or(0)))))
         })?;
         match got {
@@ -427,7 +432,7 @@ impl Messages {
         let look = self
             .peek()
             .is_some_and(|event| !matches!(event, Event::Data | Event::ExData));
-        error.map_or(nothing(look), failed)
+        error.map_or(nothing(look), Refusal::system)
     }
 }
 

@@ -114,9 +114,8 @@ impl Listener {
 
     /// TBADSEQ.
     pub fn remove(&mut self, seq: i32) -> Outcome<Request> {
-        let at = self.outstanding.iter().position(|r| r.seq == seq);
-        let at = at.ok_or(Refusal::new(TBADSEQ))?;
-        Ok(self.outstanding.remove(at))
+        let removed = self.outstanding.extract_if(.., |r| r.seq == seq).next();
+        removed.ok_or(Refusal::new(TBADSEQ))
     }
 
     pub fn put_back(&mut self, request: Request) {
@@ -130,20 +129,14 @@ impl Listener {
     }
 
     fn gone(&self) -> Option<(usize, i32)> {
-        let requests = self.outstanding.iter().enumerate();
-        requests
-            .filter_map(|(at, r)| Some((at, r.is_gone()?)))
-            .next()
+        let mut requests = self.outstanding.iter().enumerate();
+        requests.find_map(|(at, r)| Some((at, r.is_gone()?)))
     }
 
     pub fn tell_gone(&mut self) -> Option<Arrived> {
         let (at, reason) = self.gone()?;
-        let seq = self.outstanding.remove(at).seq;
-        Some(Arrived::Disconnected {
-            reason,
-            seq,
-            data: Vec::new(),
-        })
+        let (seq, data) = (self.outstanding.remove(at).seq, Vec::new());
+        Some(Arrived::Disconnected { reason, seq, data })
     }
 
     pub fn clear(&mut self) {

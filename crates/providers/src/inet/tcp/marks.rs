@@ -7,7 +7,6 @@ use libc::iovec;
 
 use super::super::length;
 use super::Tcp;
-use crate::options::{GENERIC, Value};
 use crate::provider::{Outcome, Sending};
 
 #[derive(Default)]
@@ -22,10 +21,9 @@ pub struct Marks {
 impl Tcp {
     /// Options were set.
     pub fn note_marks(&mut self) {
-        let known = GENERIC.iter().find(|o| o.name == XTI_SNDLOWAT);
-        self.marks.room = match known.map(|o| self.chosen.value(o)) {
-            Some(Value::Number(n)) if n > 1 => u32::try_from(n).unwrap_or(u32::MAX),
-            _ => 0,
+        self.marks.room = match self.chosen.number(XTI_GENERIC, XTI_SNDLOWAT) {
+            1 => 0,
+            room => room,
         };
         let visible = self.chosen.asked(XTI_GENERIC, XTI_RCVLOWAT) > 1;
         if visible || self.marks.visible {

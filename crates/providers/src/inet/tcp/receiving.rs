@@ -50,7 +50,7 @@ impl Tcp {
                 Err(nothing(self.ending().is_some()))
             }
             Ok(len) => {
-                self.held.note_received();
+                self.held.pace.note_received();
                 self.end_run();
                 if !self.taken.is_empty() {
                     self.pass_taken();

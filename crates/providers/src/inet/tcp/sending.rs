@@ -46,7 +46,7 @@ impl Tcp {
         }
         self.end_run();
         let fits = total <= self.held.room();
-        if fits && (self.held.pending() > 0 || self.held.may_begin()) {
+        if fits && (self.held.pending() > 0 || self.held.pace.may_begin()) {
             return Ok(self.held.append(data, 0));
         }
         self.transfer_or_hold(data, total)

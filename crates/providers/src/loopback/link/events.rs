@@ -64,20 +64,12 @@ impl Link {
             Some((_, told)) => {
                 self.over = true;
                 self.told_of_the_end = true;
-                Arrived::Disconnected {
-                    reason: told.reason,
-                    seq: -1,
-                    data: told.data,
-                }
+                let (reason, data) = (told.reason, told.data);
+                End { reason, data }.told()
             }
             None => {
                 self.over = true;
-                let end = self.end.take().unwrap_or_else(|| self.why());
-                Arrived::Disconnected {
-                    reason: end.reason,
-                    seq: -1,
-                    data: end.data,
-                }
+                self.end.take().unwrap_or_else(|| self.why()).told()
             }
         })
     }

@@ -46,6 +46,7 @@ struct Queue {
     released: bool,
 }
 
+#[derive(Default)]
 struct Message {
     label: Label,
     /// It goes on in the next.
@@ -118,8 +119,7 @@ impl Outbox {
             label,
             more,
             bytes,
-            moved: 0,
-            release: false,
+            ..Message::default()
         };
         self.put(message, begins)
     }
@@ -127,11 +127,8 @@ impl Outbox {
     /// The peer is told behind everything else that nothing more comes.
     pub fn push_release(self: &Arc<Self>) {
         let release = Message {
-            label: Label::NONE,
-            more: false,
-            bytes: Vec::new(),
-            moved: 0,
             release: true,
+            ..Message::default()
         };
         let _ = self.put(release, false);
     }

@@ -13,11 +13,12 @@ use headwater_host::sys::{self, Errno};
 use super::super::{Head, life, linking, opening, signals, write};
 use super::stack::push;
 use super::{begin, enter, finish, inside, wait_for_change};
+use crate::board;
 use crate::ddi::*;
+use crate::drivers::pushlist;
 use crate::exec::attach::{self, free_pair};
 use crate::exec::registry::Entry;
 use crate::pipe::words::state;
-use crate::{board, drivers};
 
 /// A closing stream looks this often whether its queues have drained.
 const DRAIN_LOOK: u64 = Duration::from_millis(5).as_nanos() as u64;
@@ -38,11 +39,8 @@ pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> 
         head.words().nonblocking.store(1, Release);
     }
     let shared = device.shared_perimeter();
-    if let Some(shared) = shared {
-        head.perimeter.store(shared as *const _ as *mut _, Release);
-    } else {
-        head.perimeter.store(null_mut(), Release);
-    }
+    let shared = shared.map_or(null_mut(), |p| core::ptr::from_ref(p).cast_mut());
+    head.perimeter.store(shared, Release);
     let opened = begin(head).and_then(|()| {
         inside(head, |local| {
             let sflag = if minor.is_none() { CLONEOPEN } else { 0 };
@@ -54,19 +52,11 @@ pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> 
         })
         .unwrap_or(Err(libc::ENXIO))
     });
-    let minor = match opened {
-        Ok(minor) => minor,
-        Err(e) => {
-            life::close(visible, head.handle());
-            return Err(e);
-        }
-    };
+    let close = |_: &Errno| life::close(visible, head.handle());
+    let minor = opened.inspect_err(close)?;
     board::enter(head.index, visible, device.name(), None);
-    for name in drivers::autopush(device.name(), minor) {
-        if let Err(e) = push(head, name.as_bytes(), visible) {
-            life::close(visible, head.handle());
-            return Err(e);
-        }
+    for name in pushlist::modules_for(device.name(), minor) {
+        push(head, name.as_bytes(), visible).inspect_err(close)?;
     }
     Ok(visible)
 }
