@@ -40,7 +40,7 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
     let options = Options::parse(words)
         .map_err(|problem| Problem::Words(format!("{problem}\n{}", options::USAGE)))?;
     if let Some(cpu) = options.cpu
-        && let Err(error) = sys::pin(cpu)
+        && let Err(error) = sys::pin(&[cpu])
     {
         let why = format!("cannot run on CPU {cpu}: {error}");
         return Err(io::Error::new(error.kind(), why).into());

@@ -8,7 +8,7 @@ mod perftest;
 mod poll;
 mod sctpperf;
 mod speed;
-mod sys;
+mod until;
 mod xtiperf;
 
 use std::io;
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use headwater_load::sys;
 
 const USAGE: &str = "\
 usage: headwater-load PROGRAM ...

@@ -20,7 +20,7 @@ pub fn measure(
         verified: true,
         ..Measured::default()
     };
-    for (part, until) in [(0, options.until.warm_up()), (1, options.until)] {
+    for (part, until) in [(0, options.warm_up()), (1, options.until)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut last, mut count) = (start, 0);
@@ -101,7 +101,7 @@ pub fn one_way(options: &Options) -> io::Result<Measured> {
     let batch = (64 * 1024 / size).clamp(1, 64) as u64;
     let (mut start, mut usage) = (Instant::now(), Usage::default());
     let (mut messages, mut all_messages) = (0, 0);
-    for until in [options.until.warm_up(), options.until] {
+    for until in [options.warm_up(), options.until] {
         usage = sys::usage();
         start = Instant::now();
         messages = 0;

@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
         ..Measured::default()
     };
     let warm = WARM * options.connections as u64;
-    for (until, least) in [(options.until.warm_up(), warm), (options.until, 0)] {
+    for (until, least) in [(options.warm_up(), warm), (options.until, 0)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut now, mut count) = (start, 0);

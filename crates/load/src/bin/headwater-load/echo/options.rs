@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::until::Until;
+
 pub const USAGE: &str =
     "usage: headwater-load echo server echo|epoll|sink ADDR [--until-eof] [--connections N]
        headwater-load echo client rtt|stream|connect|once|forks|fan|idle|memcached-get|memcached-set ADDR
@@ -25,30 +27,6 @@ pub struct Options {
     pub cpu: Option<usize>,
     /// A server ends, and prints its result, when its standard input does.
     pub until_eof: bool,
-}
-
-/// When a client has measured enough.
-#[derive(Clone, Copy)]
-pub enum Until {
-    Time(Duration),
-    Count(u64),
-}
-
-impl Until {
-    /// How much to run before measuring, so that connections are set up and buffers have grown.
-    pub fn warm_up(self) -> Until {
-        match self {
-            Until::Time(time) => Until::Time((time / 5).min(Duration::from_millis(200))),
-            Until::Count(count) => Until::Count((count / 10).max(20)),
-        }
-    }
-
-    pub fn reached(self, elapsed: Duration, count: u64) -> bool {
-        match self {
-            Until::Time(time) => elapsed >= time,
-            Until::Count(limit) => count >= limit,
-        }
-    }
 }
 
 impl Options {
@@ -97,5 +75,10 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// How much to run before measuring, so that connections are set up and buffers have grown.
+    pub fn warm_up(&self) -> Until {
+        self.until.warm_up(Duration::from_millis(200))
     }
 }

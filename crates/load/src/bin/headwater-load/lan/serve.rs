@@ -75,7 +75,7 @@ fn end_with_input(start: Usage) {
     let served = Served {
         connections: CONNECTIONS.load(Ordering::Relaxed),
         bytes: BYTES.load(Ordering::Relaxed),
-        spent: sys::usage().since(start).into(),
+        spent: sys::usage().since(start),
         verified: !WRONG.load(Ordering::Relaxed),
     };
     let printed = served.print();

@@ -5,6 +5,8 @@ use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 
+use crate::sys::check;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Kind {
     Streams,
@@ -95,11 +97,4 @@ pub fn close(fd: RawFd) {
 #[inline]
 fn count(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
-}
-
-pub fn check(result: i32) -> io::Result<()> {
-    match result {
-        0.. => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
-use crate::perftest::result::{Measured, Used};
+use crate::perftest::result::Measured;
+use crate::sys::usage_of_all;
 
 /// How long an empty pipe may refuse to be written to.
 const TIMEOUT_MS: i32 = 2000;
@@ -25,14 +26,14 @@ pub fn run(options: &Options) -> io::Result<String> {
     let mut pipe = Pipe::new(ends, options.size());
     let mut measured = Measured::default();
     for (time, check_all) in [(options.warm_up(), true), (options.time, false)] {
-        let (used, before, start) = (Used::so_far(), pipe.read, Instant::now());
+        let (used, before, start) = (usage_of_all(), pipe.read, Instant::now());
         while start.elapsed() < time {
             pipe.fill()?;
             pipe.drain(check_all)?;
         }
         measured.time = start.elapsed();
         measured.messages = pipe.read - before;
-        measured.used = Used::so_far().since(used);
+        measured.used = usage_of_all().since(used);
     }
     measured.all_messages = pipe.read;
     Ok(measured.line(options.size()))

@@ -1,7 +1,6 @@
 //! Two processes: a child writes as fast as it can, this one reads. Time and messages are those of the reader.
 
 use std::io::{self, ErrorKind};
-use std::mem;
 use std::os::fd::RawFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
-use crate::perftest::result::{Measured, Used};
+use crate::perftest::result::Measured;
+use crate::sys::{self, check};
 
 /// How long the writer may take to notice that nobody reads any more.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,7 +18,7 @@ pub fn run(options: &Options) -> io::Result<String> {
     let ends = Ends::new(options.kind)?;
     // SAFETY: this process has no other thread of its own; the child only writes, and ends with _exit.
     let child = unsafe { libc::fork() };
-    ends::check(child)?;
+    check(child)?;
     if child == 0 {
         ends::close(ends.reading);
         let code = be_writer(ends.writing, options).is_err() as i32;
@@ -35,17 +35,14 @@ pub fn run(options: &Options) -> io::Result<String> {
     let mut measured = outcome?;
     ended?;
     // The child's account covers all of its life, so this one's does too.
-    measured.used = Used::so_far().scaled(measured.messages, measured.all_messages);
+    measured.used = sys::usage_of_all().scaled(measured.messages, measured.all_messages);
     Ok(measured.line(options.size()))
 }
 
 /// Writes until nobody reads any more.
 fn be_writer(fd: RawFd, options: &Options) -> io::Result<()> {
-    // SAFETY: no pointers are passed. A writer whose reader died must not wait on.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    if let Some(cpu) = options.writer_cpu {
-        pin(cpu)?;
-    }
+    sys::end_with_parent();
+    sys::pin(options.writer_cpu.as_slice())?;
     if let Some(module) = &options.push_writing {
         ends::push(fd, module)?;
     }
@@ -120,16 +117,4 @@ fn wait_for(child: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::other("the writer failed")),
     }
-}
-
-fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: the set is plain bits, and the bound was checked above.
-    ends::check(unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
-    })
 }

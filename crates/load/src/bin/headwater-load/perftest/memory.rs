@@ -7,6 +7,7 @@ use std::mem;
 use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
+use crate::sys::check;
 
 const USED_SIZE: usize = 64;
 
@@ -92,7 +93,7 @@ fn page_size() -> usize {
 fn raise_limit() -> io::Result<()> {
     const WANTED: libc::rlim_t = 65536;
     // SAFETY: rlimit is two integers, filled by the first call and only read by the others.
-    ends::check(unsafe {
+    check(unsafe {
         let mut limit: libc::rlimit = mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         let hard = limit.rlim_max;

@@ -15,7 +15,6 @@ use std::process;
 use crate::speed::child;
 use crate::speed::options::{Carrier, Options};
 use crate::speed::report::{Report, Told};
-use crate::speed::tuning;
 use crate::sys;
 
 const ROOM_BITS: u32 = 16;
@@ -110,10 +109,10 @@ pub fn run(options: &Options) -> io::Result<Report> {
     sys::allow_connections(8 * options.rooms * options.members)?;
     let place = Place::new(options.carrier)?;
     let server = child::fork(|| {
-        tuning::pin(&options.server_cpus)?;
+        sys::pin(&options.server_cpus)?;
         server::serve(&place, options)
     })?;
-    tuning::pin(&options.client_cpus)?;
+    sys::pin(&options.client_cpus)?;
     let processes = options.clients.min(options.rooms);
     let members = |process: usize| {
         members::chat(&place, options, (process..options.rooms).step_by(processes))

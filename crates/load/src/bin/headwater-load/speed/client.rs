@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use crate::speed::child::{Child, OWN_WORDS, give_up};
 use crate::speed::message::{LAST, Message, START};
-use crate::speed::options::{Options, Until};
+use crate::speed::options::Options;
 use crate::speed::report::{Report, Told, latencies};
 use crate::speed::watch::{Watch, note, time};
 use crate::speed::wire::{End, Reading, Writing};
 use crate::sys::{self, Usage};
+use crate::until::Until;
 
 /// Messages between two looks at the clock, which cost as much as a small copy.
 const BATCH: u64 = 16;
@@ -61,7 +62,7 @@ pub fn converse<E: End>(ends: Vec<E>, options: &Options, server: Child) -> io::R
         )));
     }
     report.loopback_bytes = loopback;
-    report.spent = served.spent.plus(spent.into());
+    report.spent = served.spent.plus(spent);
     report.latencies.extend(served.latencies);
     Ok(report)
 }
@@ -136,7 +137,7 @@ fn talk<E: End>(
     for _ in 1..options.ahead {
         talk.write(0)?;
     }
-    talk.run(options.until().warm_up(), 0, options.size)?;
+    talk.run(options.warm_up(), 0, options.size)?;
     if start.warm.wait().is_leader()
         && let Ok(mut before) = start.before.lock()
     {

@@ -40,8 +40,7 @@ pub fn serve<E: End>(ends: Vec<E>, options: &Options) -> io::Result<String> {
         }
     });
     with(account, |account| {
-        let used = account.ended.since(account.begun.unwrap_or_default());
-        total.spent = used.into();
+        total.spent = account.ended.since(account.begun.unwrap_or_default());
     });
     total.line()
 }

@@ -10,7 +10,7 @@ use headwater_load::wrong_bytes;
 use super::waiter::{Event, Waiter};
 use super::{BUFFER, Connection, Place, Speech, each_message};
 use crate::speed::message::{Message, word_of};
-use crate::speed::options::{Options, Until};
+use crate::speed::options::Options;
 use crate::speed::report::{Told, latencies};
 use crate::sys::{self, Usage};
 
@@ -86,10 +86,10 @@ pub fn chat(
         for event in &events {
             all[event.connection].listen(&mut talk, &mut buffer)?;
         }
-        talk.look_at_clock(options.until(), &mut all)?;
+        talk.look_at_clock(options, &mut all)?;
     }
     talk.told.all_messages = talk.delivered;
-    talk.told.spent = sys::usage().since(talk.used).into();
+    talk.told.spent = sys::usage().since(talk.used);
     talk.told.latencies = latencies([("round_trip", &talk.round_trip)]);
     Ok(talk.told)
 }
@@ -114,7 +114,7 @@ impl Talk {
     }
 
     /// Goes from part to part.
-    fn look_at_clock(&mut self, until: Until, all: &mut [Member]) -> io::Result<()> {
+    fn look_at_clock(&mut self, options: &Options, all: &mut [Member]) -> io::Result<()> {
         let (now, (begun, before)) = (Instant::now(), self.begun);
         let count = self.delivered - before;
         let warm = self.delivered >= (EACH * all.len() * self.members) as u64;
@@ -126,11 +126,11 @@ impl Talk {
                     self.speak(member)?;
                 }
             }
-            Part::Warming if warm && until.warm_up().reached(now - begun, count) => {
+            Part::Warming if warm && options.warm_up().reached(now - begun, count) => {
                 self.loopback = loopback_bytes();
                 self.enter(Part::Measuring, now);
             }
-            Part::Measuring if until.reached(now - begun, count) => {
+            Part::Measuring if options.until().reached(now - begun, count) => {
                 self.told.messages = count;
                 self.told.seconds = (now - begun).as_secs_f64();
                 self.told.loopback_bytes = loopback_bytes() - self.loopback;

@@ -67,7 +67,7 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
     }
     let told = Told {
         all_messages: server.delivered,
-        spent: sys::usage().since(used).into(),
+        spent: sys::usage().since(used),
         ..Told::default()
     };
     told.line()

@@ -3,9 +3,12 @@
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
+use std::ptr;
 
-/// What getrusage(2) says of this process, in nanoseconds and counts.
-#[derive(Clone, Copy, Default)]
+use serde::{Deserialize, Serialize};
+
+/// What getrusage(2) says of a process, in nanoseconds and counts.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Usage {
     pub user_ns: u64,
     pub system_ns: u64,
@@ -13,8 +16,14 @@ pub struct Usage {
     pub involuntary: u64,
 }
 
+/// Of this process.
 pub fn usage() -> Usage {
     usage_of(libc::RUSAGE_SELF)
+}
+
+/// Of this process and all its children that it has waited for.
+pub fn usage_of_all() -> Usage {
+    usage().plus(usage_of(libc::RUSAGE_CHILDREN))
 }
 
 /// The same of RUSAGE_CHILDREN, those that have been waited for.
@@ -36,12 +45,34 @@ pub fn usage_of(who: i32) -> Usage {
 
 impl Usage {
     pub fn since(self, earlier: Usage) -> Usage {
+        self.with(earlier, |now, then| now - then)
+    }
+
+    pub fn plus(self, other: Usage) -> Usage {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// The part of it that falls on `some` of `all`.
+    pub fn scaled(self, some: u64, all: u64) -> Usage {
+        let share = some as f64 / all.max(1) as f64;
+        self.with(self, |value, _| (value as f64 * share) as u64)
+    }
+
+    fn with(self, other: Usage, of: impl Fn(u64, u64) -> u64) -> Usage {
         Usage {
-            user_ns: self.user_ns - earlier.user_ns,
-            system_ns: self.system_ns - earlier.system_ns,
-            voluntary: self.voluntary - earlier.voluntary,
-            involuntary: self.involuntary - earlier.involuntary,
+            user_ns: of(self.user_ns, other.user_ns),
+            system_ns: of(self.system_ns, other.system_ns),
+            voluntary: of(self.voluntary, other.voluntary),
+            involuntary: of(self.involuntary, other.involuntary),
         }
+    }
+
+    pub fn cpu_ns(self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    pub fn switches(self) -> u64 {
+        self.voluntary + self.involuntary
     }
 }
 
@@ -65,17 +96,33 @@ pub fn fork_and_wait() -> io::Result<()> {
     }
 }
 
-/// Keeps this process on one CPU.
-pub fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
+/// Ends this process when the one that made it does: an end whose peer died must not wait on.
+pub fn end_with_parent() {
+    // SAFETY: no pointers are passed.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// Keeps this process on these CPUs; anywhere where there are none.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    if cpus.iter().any(|&cpu| cpu >= libc::CPU_SETSIZE as usize) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     // SAFETY: the set is plain bits, and the bound was checked above.
     check(unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
         libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
     })
+}
+
+/// Sets an option of a socket to a plain value, as a number or bytes are.
+pub fn set_option<T: Copy>(fd: RawFd, level: i32, name: i32, value: &[T]) -> io::Result<()> {
+    let len = mem::size_of_val(value) as libc::socklen_t;
+    // SAFETY: pointer and length describe the value.
+    check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), len) })
 }
 
 pub fn congestion(fd: RawFd) -> String {
@@ -96,6 +143,19 @@ pub fn congestion(fd: RawFd) -> String {
     }
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Zeroes that this process shares with its children, or what all share that map the same file. They are never given back.
+pub fn map_shared(len: usize, file: Option<RawFd>) -> io::Result<*mut u8> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let (kind, fd) = file.map_or((libc::MAP_ANONYMOUS, -1), |fd| (0, fd));
+    // SAFETY: a fresh mapping, at an address that the kernel chooses.
+    let memory =
+        unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED | kind, fd, 0) };
+    match memory {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        _ => Ok(memory.cast()),
+    }
 }
 
 /// Raises the soft limit of descriptors just far enough for so many connections.
