@@ -3,6 +3,7 @@
 
 mod echo;
 mod lan;
+mod net;
 mod pattern;
 mod perftest;
 mod poll;

@@ -3,10 +3,10 @@
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::pace::Pace;
 use crate::echo::result::Measured;
+use crate::net::Stream;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
 
@@ -43,7 +43,7 @@ pub fn measure(
 }
 
 pub fn round_trips(options: &Options) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let mut trip = Trip::new(options.size);
     let mut measured = measure(options, || trip.take(&mut stream))?;
     measured.bytes = measured.messages * options.size as u64;
@@ -55,7 +55,7 @@ pub fn connections(options: &Options) -> io::Result<Measured> {
     let mut trip = Trip::new(options.size);
     let mut congestion = String::new();
     let mut measured = measure(options, || {
-        let mut stream = Stream::connect(options)?;
+        let mut stream = options.connect()?;
         if congestion.is_empty() {
             congestion = stream.congestion();
         }
@@ -93,7 +93,7 @@ impl Trip {
 }
 
 pub fn one_way(options: &Options) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let size = options.size;
     let pattern = Pattern::new(size);
     let mut at = Place::default();

@@ -1,7 +1,9 @@
 //! The command line.
 
+use std::io;
 use std::time::Duration;
 
+use crate::net::{Setup, Stream};
 use crate::until::Until;
 
 pub const USAGE: &str =
@@ -22,8 +24,7 @@ pub struct Options {
     pub connections: usize,
     /// Requests a second; one after the other without it.
     pub rate: Option<f64>,
-    pub nodelay: bool,
-    pub cubic: bool,
+    pub setup: Setup,
     pub cpu: Option<usize>,
     /// A server ends, and prints its result, when its standard input does.
     pub until_eof: bool,
@@ -39,8 +40,7 @@ impl Options {
             until: Until::Time(Duration::from_secs(1)),
             connections: 1,
             rate: None,
-            nodelay: false,
-            cubic: false,
+            setup: Setup::default(),
             cpu: None,
             until_eof: false,
         };
@@ -68,13 +68,17 @@ impl Options {
                 "--connections" => options.connections = (number()? as usize).max(1),
                 "--rate" => options.rate = Some(number()?.max(1.0)),
                 "--cpu" => options.cpu = Some(number()? as usize),
-                "--nodelay" => options.nodelay = true,
-                "--cubic" => options.cubic = true,
+                "--nodelay" => options.setup.nodelay = true,
+                "--cubic" => options.setup.cubic = true,
                 "--until-eof" => options.until_eof = true,
                 _ => return Err(format!("what is {word}?")),
             }
         }
         Ok(options)
+    }
+
+    pub fn connect(&self) -> io::Result<Stream> {
+        Stream::connect(&self.address, self.setup)
     }
 
     /// How much to run before measuring, so that connections are set up and buffers have grown.

@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::echo::net::{Listener, Stream};
 use crate::echo::options::Options;
 use crate::echo::result;
+use crate::net::{Listener, Stream};
 use crate::pattern::{Pattern, Place};
 use crate::poll::Poll;
 use crate::sys::{self, Usage};
@@ -41,7 +41,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     };
     let listener = open(options)?;
     loop {
-        let mut stream = listener.accept(options)?;
+        let mut stream = listener.accept(options.setup)?;
         thread::spawn(move || {
             // The peer sees the end when it is counted.
             let outcome = serve(&mut stream);
@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> io::Result<()> {
 }
 
 fn open(options: &Options) -> io::Result<Listener> {
-    let listener = Listener::bind(&options.address)?;
+    let listener = Listener::bind(&options.address, options.setup)?;
     println!("listening {}", listener.address(&options.address)?);
     if options.until_eof {
         let start = sys::usage();
@@ -155,7 +155,7 @@ fn accept_all(
     connections: &mut HashMap<u64, Connection>,
 ) -> io::Result<()> {
     loop {
-        let stream = match listener.accept(options) {
+        let stream = match listener.accept(options.setup) {
             Ok(stream) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),

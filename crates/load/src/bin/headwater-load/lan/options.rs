@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::net::Setup;
 use crate::{Words, seconds};
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
@@ -106,6 +107,14 @@ impl Words for Options {
 }
 
 impl Options {
+    pub fn setup(&self) -> Setup {
+        Setup {
+            nodelay: self.nodelay,
+            cubic: self.cubic,
+            buffers: self.buffers,
+        }
+    }
+
     /// How long to run before measuring, so that connections are set up and buffers have grown.
     pub fn warm_up(&self) -> Duration {
         (self.time / 5).min(Duration::from_millis(200))

@@ -1,14 +1,17 @@
 //! The members of some rooms, in one process and one loop. Each checks everything that it hears.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use headwater_load::latency::Recorder;
 use headwater_load::network::loopback_bytes;
 use headwater_load::wrong_bytes;
 
-use super::waiter::{Event, Waiter};
-use super::{BUFFER, Connection, Place, Speech, each_message};
+use super::waiter::Waiter;
+use super::{BUFFER, Place, Speech, each_message};
+use crate::net::Stream;
+use crate::poll::Event;
 use crate::speed::message::{Message, word_of};
 use crate::speed::options::Options;
 use crate::speed::report::{Told, latencies};
@@ -19,7 +22,7 @@ use crate::sys::{self, Usage};
 const EACH: usize = 3;
 
 struct Member {
-    socket: Connection,
+    socket: Stream,
     me: Speech,
     /// What each member of the room says next.
     expected: Vec<u64>,
@@ -84,7 +87,7 @@ pub fn chat(
     while !talk.is_over() {
         waiter.wait(&mut events)?;
         for event in &events {
-            all[event.connection].listen(&mut talk, &mut buffer)?;
+            all[event.token as usize].listen(&mut talk, &mut buffer)?;
         }
         talk.look_at_clock(options, &mut all)?;
     }

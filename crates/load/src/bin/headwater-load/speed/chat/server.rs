@@ -1,11 +1,14 @@
 //! The chat server: one loop over all connections.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 
 use headwater_load::wrong_bytes;
 
-use super::waiter::{Event, Waiter};
-use super::{BUFFER, Connection, Place, Speech, each_message};
+use super::waiter::Waiter;
+use super::{BUFFER, Place, Speech, each_message};
+use crate::net::Stream;
+use crate::poll::Event;
 use crate::speed::message::{Message, word_of};
 use crate::speed::options::Options;
 use crate::speed::report::Told;
@@ -13,7 +16,7 @@ use crate::sys;
 
 struct Guest {
     /// None when it has left.
-    socket: Option<Connection>,
+    socket: Option<Stream>,
     unread: Vec<u8>,
     unsent: Vec<u8>,
     /// What it says next; before its arrival nobody knows who it is.
@@ -48,7 +51,7 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
     };
     for guest in 0..server.present {
         let socket = place.accept()?;
-        socket.never_wait()?;
+        socket.set_nonblocking()?;
         server.waiter.add(socket.as_raw_fd(), guest)?;
         server.guests.push(Guest {
             socket: Some(socket),
@@ -75,7 +78,7 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
 
 impl Server<'_> {
     fn turn(&mut self, event: &Event) -> io::Result<()> {
-        let guest = event.connection;
+        let guest = event.token as usize;
         if event.writable {
             let unsent = std::mem::take(&mut self.guests[guest].unsent);
             self.send(guest, &unsent, true)?;
