@@ -76,6 +76,17 @@ impl Usage {
     }
 }
 
+/// What a clock says, in nanoseconds; 0 where there is none of the kind.
+pub fn clock_ns(clock: libc::clockid_t) -> u64 {
+    // SAFETY: all zeroes is a time, and the pointer outlives the call.
+    let time = unsafe {
+        let mut time: libc::timespec = mem::zeroed();
+        libc::clock_gettime(clock, &mut time);
+        time
+    };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Makes a child that ends at once, and waits for its end.
 pub fn fork_and_wait() -> io::Result<()> {
     // SAFETY: the child does nothing but end, and the status is writable.
@@ -155,6 +166,16 @@ pub fn map_shared(len: usize, file: Option<RawFd>) -> io::Result<*mut u8> {
     match memory {
         libc::MAP_FAILED => Err(io::Error::last_os_error()),
         _ => Ok(memory.cast()),
+    }
+}
+
+/// Pages of this process's address space, and those that are resident (proc(5), statm).
+pub fn pages() -> io::Result<[usize; 2]> {
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let mut numbers = statm.split_whitespace().map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(all)), Some(Ok(resident))) => Ok([all, resident]),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 

@@ -47,7 +47,7 @@ fn run(options: &Options) -> io::Result<()> {
         Role::Raw => raw::run(options),
         Role::Post => post::run(options),
     }?;
-    driven.print()?;
+    result::print(&driven)?;
     if driven.verified {
         return Ok(());
     }

@@ -73,6 +73,12 @@ fn seconds(word: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// Nothing is not a message.
+fn size(word: &str) -> Result<usize, &'static str> {
+    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
+    Ok(size.max(1))
+}
+
 /// Without a parser of its own: how long `echo` and `raw` take to start is measured too.
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);

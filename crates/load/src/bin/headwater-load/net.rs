@@ -110,6 +110,46 @@ impl Stream {
     }
 }
 
+/// What could not be written yet to a socket that does not block.
+#[derive(Default)]
+pub struct Unsent(Vec<u8>);
+
+impl Unsent {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Writes what was left, where there is room again. Gives whether room is waited for, where that has changed.
+    pub fn go_on(&mut self, stream: &mut Stream) -> io::Result<Option<bool>> {
+        let left = std::mem::take(&mut self.0);
+        self.write(stream, &left, true)
+    }
+
+    /// Writes what can be written behind what is left, and keeps the rest; gives the same.
+    pub fn send(&mut self, stream: &mut Stream, bytes: &[u8]) -> io::Result<Option<bool>> {
+        let waited = !self.is_empty();
+        self.write(stream, bytes, waited)
+    }
+
+    fn write(
+        &mut self,
+        stream: &mut Stream,
+        mut bytes: &[u8],
+        waited: bool,
+    ) -> io::Result<Option<bool>> {
+        while !bytes.is_empty() && self.is_empty() {
+            match stream.write(bytes) {
+                Ok(len) => bytes = &bytes[len..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.0.extend_from_slice(bytes);
+        let waits = !self.is_empty();
+        Ok((waits != waited).then_some(waits))
+    }
+}
+
 fn set_buffers(fd: RawFd, setup: Setup) -> io::Result<()> {
     let Some(bytes) = setup.buffers else {
         return Ok(());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 
 use crate::net::Setup;
-use crate::{Words, seconds};
+use crate::{Words, seconds, size};
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 pub enum Role {
@@ -84,12 +84,6 @@ fn work(word: &str) -> Result<Work, &'static str> {
         "posted" => Work::Post(Wire::Posted),
         _ => return Err("exchange, connects, stream, pipe, ring or posted?"),
     })
-}
-
-/// Nothing is not a message.
-fn size(word: &str) -> Result<usize, &'static str> {
-    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
-    Ok(size.max(1))
 }
 
 impl Words for Options {

@@ -8,19 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use headwater_channel::{Channel, DEFAULT_RING, ReceiveError};
+use headwater_load::raw::Wire as End;
 
 use crate::lan::options::{Options, Wire, Work};
 use crate::lan::raw::{fork, reap};
 use crate::lan::result::Driven;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
-
-/// An end of what carries messages of one size.
-trait End {
-    fn send(&mut self, message: &[u8]) -> io::Result<()>;
-    /// Takes one message of exactly this length; false at the end.
-    fn receive(&mut self, message: &mut [u8]) -> io::Result<bool>;
-}
 
 pub fn run(options: &Options) -> io::Result<Driven> {
     let ring = || Channel::pair(DEFAULT_RING).map_err(io::Error::other);

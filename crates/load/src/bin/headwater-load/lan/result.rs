@@ -46,16 +46,9 @@ impl Driven {
             ..self
         }
     }
-
-    pub fn print(&self) -> io::Result<()> {
-        println!("{}", serde_json::to_string(self)?);
-        Ok(())
-    }
 }
 
-impl Served {
-    pub fn print(&self) -> io::Result<()> {
-        println!("{}", serde_json::to_string(self)?);
-        Ok(())
-    }
+pub fn print(told: &impl Serialize) -> io::Result<()> {
+    println!("{}", serde_json::to_string(told)?);
+    Ok(())
 }

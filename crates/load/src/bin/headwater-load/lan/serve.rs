@@ -9,7 +9,7 @@ use headwater_channel::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::lan::exchange::Talk;
 use crate::lan::link::Link;
 use crate::lan::options::{Options, Work};
-use crate::lan::result::Served;
+use crate::lan::result::{Served, print};
 use crate::lan::stream;
 use crate::net::Listener;
 use crate::sys::{self, Usage};
@@ -79,6 +79,6 @@ fn end_with_input(start: Usage) {
         spent: sys::usage().since(start),
         verified: !WRONG.load(Ordering::Relaxed),
     };
-    let printed = served.print();
+    let printed = print(&served);
     std::process::exit(printed.is_err() as i32);
 }

@@ -97,7 +97,7 @@ fn summary(talks: &[Talked], options: &Options) -> io::Result<Report> {
         return Err(io::Error::other("no connection"));
     };
     let messages = talks.iter().map(|talk| talk.messages).sum();
-    let mut watch = Watch::new();
+    let mut watch = Watch::default();
     for talk in talks {
         watch.read.merge(&talk.watch.read);
         watch.write.merge(&talk.watch.write);
@@ -132,7 +132,7 @@ fn talk<E: End>(
         sent: 0,
         received: 0,
         timed: false,
-        watch: Watch::new(),
+        watch: Watch::default(),
     };
     for _ in 1..options.ahead {
         talk.write(0)?;

@@ -53,7 +53,7 @@ fn serve_one<E: End>(
 ) -> io::Result<(u64, Watch)> {
     let (mut reader, mut writer) = end.halves(options.size);
     let message = Message::new(options.size, connection);
-    let mut watch = Watch::new();
+    let mut watch = Watch::default();
     let mut measuring = false;
     for number in 0.. {
         let asked = time(options.latencies);
