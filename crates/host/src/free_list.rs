@@ -31,7 +31,7 @@ impl FreeList {
     /// Has another entry be the first. Gives the word before that.
     #[inline(always)]
     fn change(&self, first: impl Fn(u64) -> Option<u32>) -> Option<u64> {
-        let new = |seen| Some((seen >> 32).wrapping_add(1) << 32 | u64::from(first(seen)?));
+        let new = |seen: u64| Some((seen >> 32).wrapping_add(1) << 32 | u64::from(first(seen)?));
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, new)
             .ok()
