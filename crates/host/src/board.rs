@@ -74,6 +74,18 @@ impl Tuple {
             self.netns,
         ]
     }
+
+    fn of_words([client, high, server, server_high, ports, netns]: [u64; 6]) -> Tuple {
+        let addr = |low: u64, high: u64, port| Addr {
+            ip: low as u128 | (high as u128) << 64,
+            port,
+        };
+        Tuple {
+            client: addr(client, high, (ports >> 16) as u16),
+            server: addr(server, server_high, ports as u16),
+            netns,
+        }
+    }
 }
 
 #[derive(SharedSafe)]
@@ -108,10 +120,8 @@ pub enum State {
 #[repr(C, align(64))]
 pub struct OfferSlot {
     st: AtomicU64,
-    client_ip: [AtomicU64; 2],
-    server_ip: [AtomicU64; 2],
-    ports: AtomicU64,
-    netns: AtomicU64,
+    /// [`Tuple::words`].
+    tuple: [AtomicU64; 6],
     client: AtomicU64,
     server: AtomicU64,
     /// Written by the claimer: which link of the client, and which segment on it.
@@ -479,11 +489,9 @@ impl ListenerSlot {
 impl OfferSlot {
     fn write(&self, t: &Tuple, seat: Seat) {
         self.seat.store(seat.bits(), Ordering::Relaxed);
-        split(&self.client_ip, t.client.ip);
-        split(&self.server_ip, t.server.ip);
-        let ports = (t.client.port as u64) << 16 | t.server.port as u64;
-        self.ports.store(ports, Ordering::Relaxed);
-        self.netns.store(t.netns, Ordering::Relaxed);
+        for (word, value) in self.tuple.iter().zip(t.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
         self.client
             .store(process::owner().bits(), Ordering::Relaxed);
         self.server.store(0, Ordering::Relaxed);
@@ -496,18 +504,8 @@ impl OfferSlot {
     }
 
     fn tuple(&self) -> Tuple {
-        let ports = self.ports.load(Ordering::Relaxed);
-        Tuple {
-            client: Addr {
-                ip: join(&self.client_ip),
-                port: (ports >> 16) as u16,
-            },
-            server: Addr {
-                ip: join(&self.server_ip),
-                port: ports as u16,
-            },
-            netns: self.netns.load(Ordering::Relaxed),
-        }
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        Tuple::of_words(self.tuple.each_ref().map(word))
     }
 
     /// The process that offers.

@@ -14,33 +14,26 @@ impl FreeList {
 
     /// Takes an entry; `link` gives the word of an entry that leads to the next. `None`: there is none.
     pub fn take<'a>(&self, link: impl Fn(u32) -> Option<&'a AtomicU32>) -> Option<u32> {
-        loop {
-            let free = self.0.load(Ordering::Acquire);
-            let index = (free as u32).checked_sub(1)?;
-            let next = link(index)?.load(Ordering::Relaxed);
-            if self.change(free, next) {
-                return Some(index);
-            }
-        }
+        let first = |free: u64| (free as u32).checked_sub(1);
+        let free = self.change(|free| Some(link(first(free)?)?.load(Ordering::Relaxed)));
+        first(free?)
     }
 
     /// Gives an entry back, whose word `link` is.
     #[inline]
     pub fn give(&self, index: u32, link: &AtomicU32) {
-        loop {
-            let free = self.0.load(Ordering::Acquire);
+        self.change(|free| {
             link.store(free as u32, Ordering::Relaxed);
-            if self.change(free, index + 1) {
-                return;
-            }
-        }
+            Some(index + 1)
+        });
     }
 
+    /// Has another entry be the first. Gives the word before that.
     #[inline(always)]
-    fn change(&self, seen: u64, first: u32) -> bool {
-        let new = (seen >> 32).wrapping_add(1) << 32 | u64::from(first);
+    fn change(&self, first: impl Fn(u64) -> Option<u32>) -> Option<u64> {
+        let new = |seen: u64| Some((seen >> 32).wrapping_add(1) << 32 | u64::from(first(seen)?));
         self.0
-            .compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, new)
+            .ok()
     }
 }

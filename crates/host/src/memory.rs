@@ -190,24 +190,15 @@ unsafe fn next_of<'a>(block: *mut u8) -> &'a AtomicU64 {
 }
 
 fn pop(class: usize) -> Option<*mut u8> {
-    let mut head = FREE[class].load(Ordering::Acquire);
-    loop {
-        let block = ((head & ADDRESS) << 4) as *mut u8;
-        if block.is_null() {
-            return None;
-        }
+    let first = |head: u64| ((head & ADDRESS) << 4) as *mut u8;
+    let without_it = |head| {
+        let block = Some(first(head)).filter(|block| !block.is_null())?;
         // SAFETY: blocks stay mapped. Where another thread has taken this one, the word is its own, and the exchange fails.
         let next = unsafe { next_of(block) }.load(Ordering::Relaxed) as *mut u8;
-        match FREE[class].compare_exchange_weak(
-            head,
-            word(head, next),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => return Some(block),
-            Err(now) => head = now,
-        }
-    }
+        Some(word(head, next))
+    };
+    let head = FREE[class].fetch_update(Ordering::AcqRel, Ordering::Acquire, without_it);
+    head.ok().map(first)
 }
 
 /// Puts a chain of free blocks on their list.
@@ -217,19 +208,11 @@ fn pop(class: usize) -> Option<*mut u8> {
 unsafe fn push(class: usize, first: *mut u8, last: *mut u8) {
     // SAFETY: the last is a block of the class.
     let next = unsafe { next_of(last) };
-    let mut head = FREE[class].load(Ordering::Relaxed);
-    loop {
+    let with_them = |head| {
         next.store((head & ADDRESS) << 4, Ordering::Relaxed);
-        match FREE[class].compare_exchange_weak(
-            head,
-            word(head, first),
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        ) {
-            Ok(_) => return,
-            Err(now) => head = now,
-        }
-    }
+        Some(word(head, first))
+    };
+    let _ = FREE[class].fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_them);
 }
 
 /// Bytes of blocks of a class that are made at a time. What is aligned to itself stays so in them; and a process that needs a few blocks of

@@ -232,14 +232,12 @@ fn join() -> &'static Place {
 fn more() -> &'static Place {
     let place: &'static Place = Box::leak(Box::new(Place::new(me())));
     let at = place as *const Place as *mut Place;
-    let mut first = PLACES.load(Ordering::Acquire);
-    loop {
+    let before = |first| {
         place.next.store(first, Ordering::Relaxed);
-        match PLACES.compare_exchange(first, at, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return place,
-            Err(now) => first = now,
-        }
-    }
+        Some(at)
+    };
+    let _ = PLACES.fetch_update(Ordering::AcqRel, Ordering::Acquire, before);
+    place
 }
 
 fn places() -> impl Iterator<Item = &'static Place> {

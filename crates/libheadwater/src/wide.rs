@@ -132,53 +132,30 @@ pub unsafe extern "C-unwind" fn putwchar_unlocked(c: wchar_t) -> c_int {
     fputwc_unlocked(c, unsafe { Held::new(stdio::standard_file(1)) })
 }
 
-/// # Safety
-/// As vfwprintf(3) asks of its caller: a FILE, and a format that goes with the arguments.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn vfwprintf(
-    file: FilePtr,
-    format: WideText,
-    args: *mut c_void,
-) -> c_int {
-    // SAFETY: the program's FILE, its format and its arguments.
-    unsafe { print(file, |to| real::vfwprintf(to, format.as_ptr(), args)) }
+/// To a FILE, and to the standard output.
+macro_rules! printers {
+    ($($name:ident $of_output:ident($($flag:ident)?);)*) => {$(
+        /// # Safety
+        /// As vfwprintf(3) asks of its caller: a FILE, and a format that goes with the arguments.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(file: FilePtr, $($flag: c_int,)? format: WideText, args: *mut c_void) -> c_int {
+            // SAFETY: the program's FILE, its format and its arguments.
+            unsafe { print(file, |to| real::$name(to, $($flag,)? format.as_ptr(), args)) }
+        }
+
+        /// # Safety
+        /// As vwprintf(3) asks of its caller: the format goes with the arguments.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $of_output($($flag: c_int,)? format: WideText, args: *mut c_void) -> c_int {
+            // SAFETY: the program's standard output, its format and its arguments.
+            unsafe { $name(stdio::standard_file(1), $($flag,)? format, args) }
+        }
+    )*};
 }
 
-/// # Safety
-/// As vfwprintf(3) asks of its caller: a FILE, and a format that goes with the arguments.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __vfwprintf_chk(
-    file: FilePtr,
-    flag: c_int,
-    format: WideText,
-    args: *mut c_void,
-) -> c_int {
-    // SAFETY: the program's FILE, its format and its arguments.
-    unsafe {
-        print(file, |to| {
-            real::__vfwprintf_chk(to, flag, format.as_ptr(), args)
-        })
-    }
-}
-
-/// # Safety
-/// As vwprintf(3) asks of its caller: the format goes with the arguments.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn vwprintf(format: WideText, args: *mut c_void) -> c_int {
-    // SAFETY: the program's standard output, its format and its arguments.
-    unsafe { vfwprintf(stdio::standard_file(1), format, args) }
-}
-
-/// # Safety
-/// As vwprintf(3) asks of its caller: the format goes with the arguments.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn __vwprintf_chk(
-    flag: c_int,
-    format: WideText,
-    args: *mut c_void,
-) -> c_int {
-    // SAFETY: the program's standard output, its format and its arguments.
-    unsafe { __vfwprintf_chk(stdio::standard_file(1), flag, format, args) }
+printers! {
+    vfwprintf vwprintf();
+    __vfwprintf_chk __vwprintf_chk(flag);
 }
 
 /// Prints into memory, and then all of it.

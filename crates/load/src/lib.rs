@@ -3,12 +3,14 @@
 //! ```text
 //!   latency   a histogram of times, and what is told of it        raw       a pair of processes over bare memory or the channel
 //!   mean      a mean, and how sure it is                          network   congestion control, the loop-back device's counter
+//!   sys       system calls that the standard library does not offer
 //! ```
 
 pub mod latency;
 pub mod mean;
 pub mod network;
 pub mod raw;
+pub mod sys;
 
 use std::{fmt, io};
 

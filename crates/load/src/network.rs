@@ -3,23 +3,11 @@
 use std::os::fd::RawFd;
 use std::{fs, io};
 
+use crate::sys;
+
 /// Makes cubic a socket's congestion control. To others than root the kernel grants only what the machine allows them (tcp(7)).
 pub fn choose_cubic(socket: RawFd) -> io::Result<()> {
-    let name = b"cubic";
-    // SAFETY: pointer and length describe the name's bytes.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    match rc {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, b"cubic")
 }
 
 /// Bytes that this thread's loop-back device has sent. /sys would show the namespace in which it was mounted.

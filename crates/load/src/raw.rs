@@ -6,12 +6,11 @@ pub mod cache_line;
 mod channel;
 
 use std::io;
-use std::mem;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::latency::Recorder;
-use crate::wrong_bytes;
+use crate::{sys, wrong_bytes};
 
 /// One end of something that carries messages.
 pub trait Wire {
@@ -76,8 +75,7 @@ fn run(mut server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<
     if child == 0 {
         // Each process keeps its own end only, so that the other notices when it is gone.
         drop(client);
-        // SAFETY: no pointers are passed. A server whose client died must not spin on.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        sys::end_with_parent();
         pin(work.cpus[0]);
         let served = serve(&mut server, work);
         // Said before the other end can notice, which then ends this one.
@@ -197,30 +195,11 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
 
 /// CPU time in nanoseconds and context switches of this process and of all children that it has waited for.
 pub fn both_ends() -> (u64, u64) {
-    let (mut cpu, mut switches) = (0, 0);
-    for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
-        // SAFETY: rusage is plain integers, filled by the call.
-        let usage = unsafe {
-            let mut usage: libc::rusage = mem::zeroed();
-            libc::getrusage(who, &mut usage);
-            usage
-        };
-        for time in [usage.ru_utime, usage.ru_stime] {
-            cpu += time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-        }
-        switches += (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
-    }
-    (cpu, switches)
+    let used = sys::usage_of_all();
+    (used.cpu_ns(), used.switches())
 }
 
+/// Where that can't be, it runs where it did.
 pub fn pin(cpu: Option<usize>) {
-    let Some(cpu) = cpu.filter(|&cpu| cpu < libc::CPU_SETSIZE as usize) else {
-        return;
-    };
-    // SAFETY: the set is plain bits, and the bound was checked.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, mem::size_of_val(&set), &set);
-    }
+    let _ = sys::pin(cpu.as_slice());
 }

@@ -55,6 +55,15 @@ pub fn send(fd: i32, hello: &Hello, fds: [i32; WANTED]) -> sys::Result<()> {
     pass::send(fd, &[part], &fds, None, libc::MSG_DONTWAIT).map(drop)
 }
 
+/// Two hidden bells, unless there was no number for one of them.
+pub fn both(bells: [sys::Result<i32>; 2]) -> Result<[i32; 2], Reason> {
+    let [Ok(a), Ok(b)] = bells else {
+        bells.into_iter().flatten().for_each(hidden::close);
+        return Err(Reason::NoDescriptors);
+    };
+    Ok([a, b])
+}
+
 /// A message as it came.
 pub struct Came {
     hello: Hello,
@@ -125,19 +134,13 @@ impl Came {
                 .take()
                 .map_or(Err(libc::EBADF), |fd| hide(fd.into_number()))
         };
-        let bells = [1, 2].map(|i| hide(i, hidden::hide));
-        let [Ok(a), Ok(b)] = bells else {
-            for bell in bells.into_iter().flatten() {
-                hidden::close(bell);
-            }
-            counters::note(Reason::NoDescriptors);
-            return None;
-        };
+        let bells = both([1, 2].map(|i| hide(i, hidden::hide)));
+        let bells = bells.inspect_err(|&reason| counters::note(reason)).ok()?;
         let memory = hide(0, hidden::hide_spare);
         Some(Mapped {
             segment,
             memory: memory.unwrap_or(-1),
-            bells: [a, b],
+            bells,
             link: self.hello.link,
             index: self.hello.index,
             in_use: AtomicU32::new(0),

@@ -450,45 +450,28 @@ fn create(link_fd: i32, link: u64, index: u32, side: Side) -> Result<&'static Ma
         Side::Ours => bell::create,
         Side::Foreign(_) => bell::create_guarded,
     };
-    let bells = [make(), make()].map(|b| b.and_then(hidden::hide));
-    let result = match bells {
-        [Ok(a), Ok(b)] => {
-            let m = Mapped {
-                segment,
-                memory: -1,
-                bells: [a, b],
-                link,
-                index,
-                in_use: AtomicU32::new(1),
-            };
-            m.renew();
-            match handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]) {
-                Ok(()) => Ok(m),
-                Err(_) => {
-                    hidden::close(a);
-                    hidden::close(b);
-                    Err(Reason::NoLink)
-                }
-            }
+    let bells = handover::both([make(), make()].map(|b| b.and_then(hidden::hide)));
+    let sent = bells.and_then(|bells @ [a, b]| {
+        let mut m = Mapped {
+            segment,
+            memory: -1,
+            bells,
+            link,
+            index,
+            in_use: AtomicU32::new(1),
+        };
+        m.renew();
+        if handover::send(link_fd, &Hello::new(link, index), [memfd, a, b]).is_err() {
+            bells.into_iter().for_each(hidden::close);
+            return Err(Reason::NoLink);
         }
-        bells => {
-            for b in bells.into_iter().flatten() {
-                hidden::close(b);
-            }
-            Err(Reason::NoDescriptors)
-        }
-    };
-    match result {
-        Ok(mut m) => {
-            m.memory = hidden::hide_spare(memfd).unwrap_or(-1);
-            Ok(keep(m))
-        }
-        Err(reason) => {
-            let _ = sys::close(memfd);
-            counters::note(reason);
-            Err(reason)
-        }
-    }
+        m.memory = hidden::hide_spare(memfd).unwrap_or(-1);
+        Ok(keep(m))
+    });
+    sent.inspect_err(|&reason| {
+        let _ = sys::close(memfd);
+        counters::note(reason);
+    })
 }
 
 fn keep(m: Mapped) -> &'static Mapped {

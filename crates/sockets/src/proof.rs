@@ -4,7 +4,7 @@
 //! sent the memory. So the kernel is asked for the socket at the other end of this very connection (sock_diag(7), which needs
 //! no privilege): its user must be the link's. A server that gave up its user after it made the socket stays on TCP.
 
-use headwater_host::sys;
+use headwater_host::{board, sys};
 
 const ESTABLISHED: u8 = 1;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -144,41 +144,17 @@ fn plain(family: u8, mut id: Id) -> (u8, Id) {
 
 /// Family and addresses of a socket's own end.
 fn id_of(fd: i32) -> Option<(u8, Id)> {
-    let (own, other) = (
-        sys::sock_name(fd, false).ok()?,
-        sys::sock_name(fd, true).ok()?,
-    );
-    let mut id = Id {
+    let name = |peer| board::addr_of(&sys::sock_name(fd, peer).ok()?);
+    let (own, other) = (name(false)?, name(true)?);
+    let id = Id {
+        sport: own.port.to_be_bytes(),
+        dport: other.port.to_be_bytes(),
+        src: own.ip.to_be_bytes(),
+        dst: other.ip.to_be_bytes(),
         cookie: [NO_COOKIE; 2],
         ..Id::default()
     };
-    match own.ss_family as i32 {
-        libc::AF_INET => {
-            (id.sport, id.src) = v4(&own);
-            (id.dport, id.dst) = v4(&other);
-            Some((libc::AF_INET as u8, id))
-        }
-        libc::AF_INET6 => {
-            (id.sport, id.src) = v6(&own);
-            (id.dport, id.dst) = v6(&other);
-            Some(plain(libc::AF_INET6 as u8, id))
-        }
-        _ => None,
-    }
-}
-
-fn v4(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
-    // SAFETY: the storage is large enough, and any bits are valid.
-    let sin = unsafe { &*(&raw const *sa).cast::<libc::sockaddr_in>() };
-    let mut addr = [0; 16];
-    addr[..4].copy_from_slice(&sin.sin_addr.s_addr.to_ne_bytes());
-    (sin.sin_port.to_ne_bytes(), addr)
-}
-
-fn v6(sa: &libc::sockaddr_storage) -> ([u8; 2], [u8; 16]) {
-    // SAFETY: the storage has room for this kind of address too, and any bits are one.
-    let sin6 = unsafe { &*(&raw const *sa).cast::<libc::sockaddr_in6>() };
-    (sin6.sin6_port.to_ne_bytes(), sin6.sin6_addr.s6_addr)
+    Some(plain(libc::AF_INET6 as u8, id))
 }
 
 #[cfg(test)]

@@ -139,23 +139,28 @@ fn begin(c: &Conn) -> bool {
     may
 }
 
+/// Why it is not taken over now, or the kernel's counts.
+fn allowed(c: &Conn, fd: i32) -> Result<TcpCounts, Reason> {
+    if memory::is_scarce() {
+        return Err(Reason::NoMemory);
+    }
+    sets::allow(c, fd)?;
+    if !unseen::may_carry(c, fd) {
+        return Err(Reason::UnseenWaits);
+    }
+    if !modes::allow(fd) {
+        return Err(Reason::Option);
+    }
+    settled(c, fd)
+}
+
 /// The accepting end's step: OFFERED -> ACCEPTED.
 fn claim(c: &Conn, fd: i32, board: &Board, offer: Offer, tuple: &Tuple) {
     if !begin(c) {
         return;
     }
     let claimed = (|| {
-        if memory::is_scarce() {
-            return Err(Reason::NoMemory);
-        }
-        sets::allow(c, fd)?;
-        if !unseen::may_carry(c, fd) {
-            return Err(Reason::UnseenWaits);
-        }
-        if !modes::allow(fd) {
-            return Err(Reason::Option);
-        }
-        let counts = settled(c, fd)?;
+        let counts = allowed(c, fd)?;
         let holds_other_end = |uid| proof::other_end_is_of(fd, uid);
         let mapped = link::segment_for(board.slot(offer).client(), holds_other_end)?;
         let h = mapped.header();
@@ -184,17 +189,7 @@ fn attach(c: &Conn, fd: i32, board: &Board, offer: Offer) {
         return;
     }
     let attached = (|| {
-        if memory::is_scarce() {
-            return Err(Reason::NoMemory);
-        }
-        sets::allow(c, fd)?;
-        if !unseen::may_carry(c, fd) {
-            return Err(Reason::UnseenWaits);
-        }
-        if !modes::allow(fd) {
-            return Err(Reason::Option);
-        }
-        let counts = settled(c, fd)?;
+        let counts = allowed(c, fd)?;
         let slot = board.slot(offer);
         let (l, index) = (
             slot.link.load(Ordering::Acquire),

@@ -14,6 +14,7 @@ use crate::table::{Descriptor, Handle};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
 
+#[derive(Default)]
 pub struct Inner {
     pub ep: i32,
     /// Slot + 1 by descriptor number, of what was registered by the description that has the number now.
@@ -225,33 +226,8 @@ impl Inner {
     pub fn new(ep: i32) -> Inner {
         Inner {
             ep,
-            by_fd: Vec::new(),
-            regs: Vec::new(),
-            free: Vec::new(),
-            hot: Vec::new(),
-            belled: None,
             next_generation: 1,
-            batch: 0,
-            news: 0,
-            looked: 0,
-            unasked: 0,
-            moves: 0,
-            kernel_first: false,
-            scan_turn: 0,
-            is_new: false,
-            collected: false,
-            asks_again: false,
-            strange: false,
-            strangers_due: 0,
-            waits_for_room: false,
-            duplicates: false,
-            orphans: false,
-            mutes: false,
-            posts: 0,
-            has_sets: false,
-            nested: false,
-            shared: false,
-            differs: false,
+            ..Inner::default()
         }
     }
 

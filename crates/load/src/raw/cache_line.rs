@@ -1,11 +1,11 @@
 //! The floor: two CPUs hand one word in shared memory to and fro, and do nothing else. No message can be faster.
 
 use std::io;
-use std::ptr;
 
 use headwater_channel::sync::{AtomicU64, Ordering, relax};
 
 use super::Wire;
+use crate::sys;
 
 /// The turn and the message's first and last byte in one word, a cache line for each direction.
 #[repr(C, align(128))]
@@ -19,21 +19,9 @@ pub struct End {
 }
 
 pub fn pair() -> io::Result<(End, End)> {
-    // SAFETY: a fresh anonymous mapping; zeroes are valid atomics, and it is never unmapped.
-    let lines: &'static [Line; 2] = unsafe {
-        let memory = libc::mmap(
-            ptr::null_mut(),
-            size_of::<[Line; 2]>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        &*memory.cast()
-    };
+    let memory = sys::map_shared(size_of::<[Line; 2]>(), None)?;
+    // SAFETY: as many zeroes, valid atomics, page-aligned and never unmapped.
+    let lines: &'static [Line; 2] = unsafe { &*memory.cast() };
     let end = |mine, theirs| End {
         mine,
         theirs,

@@ -23,7 +23,6 @@ mod fan;
 mod forks;
 mod idle;
 mod memcached;
-mod net;
 mod options;
 mod pace;
 mod result;
@@ -31,7 +30,6 @@ mod server;
 
 use std::io;
 
-use net::Stream;
 use options::Options;
 
 use crate::{Ended, Problem, sys};
@@ -40,7 +38,7 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
     let options = Options::parse(words)
         .map_err(|problem| Problem::Words(format!("{problem}\n{}", options::USAGE)))?;
     if let Some(cpu) = options.cpu
-        && let Err(error) = sys::pin(cpu)
+        && let Err(error) = sys::pin(&[cpu])
     {
         let why = format!("cannot run on CPU {cpu}: {error}");
         return Err(io::Error::new(error.kind(), why).into());
@@ -59,7 +57,7 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
 
 fn client(options: &Options) -> io::Result<()> {
     if options.mode == "once" {
-        return Stream::connect(options).map(drop);
+        return options.connect().map(drop);
     }
     let measured = match options.mode.as_str() {
         "rtt" => client::round_trips(options),

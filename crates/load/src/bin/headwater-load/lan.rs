@@ -29,6 +29,7 @@ use link::Link;
 use options::{Options, Role, Work};
 use result::Driven;
 
+use crate::net::Stream;
 use crate::{Ended, Words};
 
 pub fn main(words: impl Iterator<Item = String>) -> Ended {
@@ -40,11 +41,13 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
 fn run(options: &Options) -> io::Result<()> {
     let driven = match options.role {
         Role::Serve => return serve::run(options),
-        Role::Drive => drive(options, || Link::connect(options)),
+        Role::Drive => drive(options, || {
+            Stream::connect(&options.address, options.setup()).map(Link::Socket)
+        }),
         Role::Raw => raw::run(options),
         Role::Post => post::run(options),
     }?;
-    driven.print()?;
+    result::print(&driven)?;
     if driven.verified {
         return Ok(());
     }

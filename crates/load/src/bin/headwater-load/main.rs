@@ -3,12 +3,13 @@
 
 mod echo;
 mod lan;
+mod net;
 mod pattern;
 mod perftest;
 mod poll;
 mod sctpperf;
 mod speed;
-mod sys;
+mod until;
 mod xtiperf;
 
 use std::io;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use headwater_load::sys;
 
 const USAGE: &str = "\
 usage: headwater-load PROGRAM ...
@@ -69,6 +71,12 @@ trait Words: clap::Parser {
 fn seconds(word: &str) -> Result<Duration, String> {
     let seconds: f64 = word.parse().map_err(|_| "a number is wanted")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Nothing is not a message.
+fn size(word: &str) -> Result<usize, &'static str> {
+    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
+    Ok(size.max(1))
 }
 
 /// Without a parser of its own: how long `echo` and `raw` take to start is measured too.

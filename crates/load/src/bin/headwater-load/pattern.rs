@@ -7,18 +7,21 @@ pub struct Pattern {
 
 const PERIOD: usize = 4093;
 
+/// Bytes that nothing relates to each other, the same ones each time; others by another `number`.
+pub fn random(number: u64) -> impl Iterator<Item = u8> {
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64 ^ number;
+    std::iter::repeat_with(move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as u8
+    })
+}
+
 impl Pattern {
     /// A pattern from which pieces of up to `longest` bytes can be taken.
     pub fn new(longest: usize) -> Pattern {
-        let mut seed = 0x9e37_79b9_7f4a_7c15u64;
-        let block: Vec<u8> = (0..PERIOD)
-            .map(|_| {
-                seed ^= seed << 13;
-                seed ^= seed >> 7;
-                seed ^= seed << 17;
-                seed as u8
-            })
-            .collect();
+        let block: Vec<u8> = random(0).take(PERIOD).collect();
         let len = PERIOD + longest.max(PERIOD);
         Pattern {
             bytes: block.into_iter().cycle().take(len).collect(),

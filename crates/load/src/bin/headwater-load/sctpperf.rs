@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::sys::clock_ns;
 use crate::{Ended, Words, seconds};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -74,14 +75,9 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
     Ok(Some(said.map_err(io::Error::other)?))
 }
 
-/// CPU time of this process.
-pub fn cpu() -> Duration {
-    // SAFETY: a plain system call that fills a structure of ours.
-    unsafe {
-        let mut time: libc::timespec = core::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    }
+/// CPU time of this process, in nanoseconds.
+pub fn cpu() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// What was measured.

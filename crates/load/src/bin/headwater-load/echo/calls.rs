@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use headwater_load::latency::Recorder;
 
 use crate::echo::client::measure;
-use crate::echo::options::{Options, Until};
+use crate::echo::options::Options;
+use crate::until::Until;
 
 /// Pairs of calls between two looks at the clock, which would cost about as much as one of them.
 const PAIRS: u64 = 1000;

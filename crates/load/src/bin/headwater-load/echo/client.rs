@@ -3,10 +3,10 @@
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::pace::Pace;
 use crate::echo::result::Measured;
+use crate::net::Stream;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
 
@@ -20,7 +20,7 @@ pub fn measure(
         verified: true,
         ..Measured::default()
     };
-    for (part, until) in [(0, options.until.warm_up()), (1, options.until)] {
+    for (part, until) in [(0, options.warm_up()), (1, options.until)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut last, mut count) = (start, 0);
@@ -43,7 +43,7 @@ pub fn measure(
 }
 
 pub fn round_trips(options: &Options) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let mut trip = Trip::new(options.size);
     let mut measured = measure(options, || trip.take(&mut stream))?;
     measured.bytes = measured.messages * options.size as u64;
@@ -55,7 +55,7 @@ pub fn connections(options: &Options) -> io::Result<Measured> {
     let mut trip = Trip::new(options.size);
     let mut congestion = String::new();
     let mut measured = measure(options, || {
-        let mut stream = Stream::connect(options)?;
+        let mut stream = options.connect()?;
         if congestion.is_empty() {
             congestion = stream.congestion();
         }
@@ -93,7 +93,7 @@ impl Trip {
 }
 
 pub fn one_way(options: &Options) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let size = options.size;
     let pattern = Pattern::new(size);
     let mut at = Place::default();
@@ -101,7 +101,7 @@ pub fn one_way(options: &Options) -> io::Result<Measured> {
     let batch = (64 * 1024 / size).clamp(1, 64) as u64;
     let (mut start, mut usage) = (Instant::now(), Usage::default());
     let (mut messages, mut all_messages) = (0, 0);
-    for until in [options.until.warm_up(), options.until] {
+    for until in [options.warm_up(), options.until] {
         usage = sys::usage();
         start = Instant::now();
         messages = 0;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use headwater_load::latency::Recorder;
 
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::result::Measured;
+use crate::net::Stream;
 use crate::pattern::{Pattern, Place};
 use crate::poll::Poll;
 use crate::sys;
@@ -33,7 +33,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();
     for token in 0..options.connections {
-        let stream = Stream::connect(options)?;
+        let stream = options.connect()?;
         stream.set_nonblocking()?;
         poll.add(stream.as_raw_fd(), token as u64)?;
         connections.push(Connection {
@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
         ..Measured::default()
     };
     let warm = WARM * options.connections as u64;
-    for (until, least) in [(options.until.warm_up(), warm), (options.until, 0)] {
+    for (until, least) in [(options.warm_up(), warm), (options.until, 0)] {
         let usage = sys::usage();
         let start = Instant::now();
         let (mut now, mut count) = (start, 0);

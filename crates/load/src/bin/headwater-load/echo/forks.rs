@@ -3,7 +3,6 @@
 use std::io;
 
 use crate::echo::client::{Trip, measure};
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::result::Measured;
 use crate::sys;
@@ -17,7 +16,7 @@ pub fn alone(options: &Options) -> io::Result<()> {
 }
 
 pub fn connected(options: &Options) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let mut trip = Trip::new(options.size);
     let mut right = true;
     for _ in 0..MESSAGES {

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Instant;
 
 use crate::echo::client::Trip;
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::result::Measured;
+use crate::net::Stream;
 use crate::poll::Poll;
 use crate::sys;
 
@@ -17,7 +17,7 @@ pub fn run(options: &Options) -> io::Result<Measured> {
     sys::allow_connections(options.connections)?;
     let mut streams = Vec::new();
     for _ in 0..options.connections {
-        streams.push(Stream::connect(options)?);
+        streams.push(options.connect()?);
     }
     let mut measured = exchange(options, &mut streams)?;
     measured.congestion = streams[0].congestion();

@@ -4,9 +4,9 @@ use std::io::{self, Read, Write};
 use std::thread;
 
 use crate::echo::client::measure;
-use crate::echo::net::Stream;
 use crate::echo::options::Options;
 use crate::echo::result::Measured;
+use crate::net::Stream;
 use crate::pattern::{Pattern, Place};
 
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ pub fn run(options: &Options, op: Op) -> io::Result<Measured> {
 }
 
 fn client(options: &Options, op: Op, number: usize) -> io::Result<Measured> {
-    let mut stream = Stream::connect(options)?;
+    let mut stream = options.connect()?;
     let value: String = Pattern::new(options.size)
         .piece(Place::default(), options.size)
         .iter()

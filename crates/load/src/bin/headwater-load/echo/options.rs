@@ -1,6 +1,10 @@
 //! The command line.
 
+use std::io;
 use std::time::Duration;
+
+use crate::net::{Setup, Stream};
+use crate::until::Until;
 
 pub const USAGE: &str =
     "usage: headwater-load echo server echo|epoll|sink ADDR [--until-eof] [--connections N]
@@ -20,35 +24,10 @@ pub struct Options {
     pub connections: usize,
     /// Requests a second; one after the other without it.
     pub rate: Option<f64>,
-    pub nodelay: bool,
-    pub cubic: bool,
+    pub setup: Setup,
     pub cpu: Option<usize>,
     /// A server ends, and prints its result, when its standard input does.
     pub until_eof: bool,
-}
-
-/// When a client has measured enough.
-#[derive(Clone, Copy)]
-pub enum Until {
-    Time(Duration),
-    Count(u64),
-}
-
-impl Until {
-    /// How much to run before measuring, so that connections are set up and buffers have grown.
-    pub fn warm_up(self) -> Until {
-        match self {
-            Until::Time(time) => Until::Time((time / 5).min(Duration::from_millis(200))),
-            Until::Count(count) => Until::Count((count / 10).max(20)),
-        }
-    }
-
-    pub fn reached(self, elapsed: Duration, count: u64) -> bool {
-        match self {
-            Until::Time(time) => elapsed >= time,
-            Until::Count(limit) => count >= limit,
-        }
-    }
 }
 
 impl Options {
@@ -61,8 +40,7 @@ impl Options {
             until: Until::Time(Duration::from_secs(1)),
             connections: 1,
             rate: None,
-            nodelay: false,
-            cubic: false,
+            setup: Setup::default(),
             cpu: None,
             until_eof: false,
         };
@@ -90,12 +68,21 @@ impl Options {
                 "--connections" => options.connections = (number()? as usize).max(1),
                 "--rate" => options.rate = Some(number()?.max(1.0)),
                 "--cpu" => options.cpu = Some(number()? as usize),
-                "--nodelay" => options.nodelay = true,
-                "--cubic" => options.cubic = true,
+                "--nodelay" => options.setup.nodelay = true,
+                "--cubic" => options.setup.cubic = true,
                 "--until-eof" => options.until_eof = true,
                 _ => return Err(format!("what is {word}?")),
             }
         }
         Ok(options)
+    }
+
+    pub fn connect(&self) -> io::Result<Stream> {
+        Stream::connect(&self.address, self.setup)
+    }
+
+    /// How much to run before measuring, so that connections are set up and buffers have grown.
+    pub fn warm_up(&self) -> Until {
+        self.until.warm_up(Duration::from_millis(200))
     }
 }

@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::echo::net::{Listener, Stream};
 use crate::echo::options::Options;
 use crate::echo::result;
+use crate::net::{Listener, Stream, Unsent};
 use crate::pattern::{Pattern, Place};
 use crate::poll::Poll;
 use crate::sys::{self, Usage};
@@ -41,7 +41,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     };
     let listener = open(options)?;
     loop {
-        let mut stream = listener.accept(options)?;
+        let mut stream = listener.accept(options.setup)?;
         thread::spawn(move || {
             // The peer sees the end when it is counted.
             let outcome = serve(&mut stream);
@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> io::Result<()> {
 }
 
 fn open(options: &Options) -> io::Result<Listener> {
-    let listener = Listener::bind(&options.address)?;
+    let listener = Listener::bind(&options.address, options.setup)?;
     println!("listening {}", listener.address(&options.address)?);
     if options.until_eof {
         let start = sys::usage();
@@ -112,10 +112,10 @@ fn sink(stream: &mut Stream) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// A connection of the epoll loop, with what could not be written yet.
+/// A connection of the epoll loop.
 struct Connection {
     stream: Stream,
-    unsent: Vec<u8>,
+    unsent: Unsent,
 }
 
 fn echo_many(listener: &Listener, options: &Options) -> io::Result<()> {
@@ -155,7 +155,7 @@ fn accept_all(
     connections: &mut HashMap<u64, Connection>,
 ) -> io::Result<()> {
     loop {
-        let stream = match listener.accept(options) {
+        let stream = match listener.accept(options.setup) {
             Ok(stream) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
@@ -163,7 +163,7 @@ fn accept_all(
         stream.set_nonblocking()?;
         let token = stream.as_raw_fd() as u64;
         poll.add(stream.as_raw_fd(), token)?;
-        let unsent = Vec::new();
+        let unsent = Unsent::default();
         connections.insert(token, Connection { stream, unsent });
     }
 }
@@ -172,34 +172,26 @@ impl Connection {
     /// Echoes what there is; false at the end of the stream.
     fn turn(&mut self, poll: &Poll, buffer: &mut [u8]) -> io::Result<bool> {
         if !self.unsent.is_empty() {
-            let unsent = std::mem::take(&mut self.unsent);
-            self.send(poll, &unsent, true)?;
+            let waits = self.unsent.go_on(&mut self.stream)?;
+            self.wait(poll, waits)?;
         }
         if !self.unsent.is_empty() {
             return Ok(true);
         }
         match self.stream.read(buffer) {
             Ok(0) => Ok(false),
-            Ok(len) => self.send(poll, &buffer[..len], false).map(|()| true),
+            Ok(len) => {
+                let waits = self.unsent.send(&mut self.stream, &buffer[..len])?;
+                self.wait(poll, waits).map(|()| true)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    fn send(&mut self, poll: &Poll, mut data: &[u8], waited: bool) -> io::Result<()> {
-        while !data.is_empty() {
-            match self.stream.write(data) {
-                Ok(len) => data = &data[len..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.unsent.extend_from_slice(data);
-        let waits = !self.unsent.is_empty();
-        if waits != waited {
-            let fd = self.stream.as_raw_fd();
-            poll.want_write(fd, fd as u64, waits)?;
-        }
-        Ok(())
+    /// For room to write, or no longer.
+    fn wait(&self, poll: &Poll, waits: Option<bool>) -> io::Result<()> {
+        let fd = self.stream.as_raw_fd();
+        waits.map_or(Ok(()), |waits| poll.want_write(fd, fd as u64, waits))
     }
 }

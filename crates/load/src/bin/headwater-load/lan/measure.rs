@@ -10,7 +10,7 @@ use headwater_load::latency::Recorder;
 
 use crate::lan::interval::Means;
 use crate::lan::options::Options;
-use crate::lan::result::{Driven, Spent};
+use crate::lan::result::Driven;
 use crate::sys::{self, Usage};
 
 /// Batches that a measurement would have if it used all its time. They are long enough to be alike, and short enough to be many.
@@ -44,7 +44,7 @@ pub fn measure(
     let mut batch = Batch::of(batch.clamp(1.0, MOST) as usize);
 
     let (mut means, mut latency) = (Means::default(), Recorder::new());
-    let mut spent = Spent::default();
+    let mut spent = Usage::default();
     let (mut trips, mut time) = (0, Duration::ZERO);
     let start = Instant::now();
     loop {
@@ -57,7 +57,7 @@ pub fn measure(
         batch.times.iter().for_each(|&ns| latency.record(ns));
         trips += batch.times.len() as u64;
         time += taken;
-        spent += used.into();
+        spent = spent.plus(used);
         means.add(taken.as_secs_f64());
         let elapsed = start.elapsed();
         let enough = elapsed >= options.time / LEAST;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use crate::{Words, seconds};
+use crate::net::Setup;
+use crate::{Words, seconds, size};
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 pub enum Role {
@@ -85,12 +86,6 @@ fn work(word: &str) -> Result<Work, &'static str> {
     })
 }
 
-/// Nothing is not a message.
-fn size(word: &str) -> Result<usize, &'static str> {
-    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
-    Ok(size.max(1))
-}
-
 impl Words for Options {
     fn check(&self) -> Result<(), String> {
         let problem = match (self.role, self.work) {
@@ -106,6 +101,14 @@ impl Words for Options {
 }
 
 impl Options {
+    pub fn setup(&self) -> Setup {
+        Setup {
+            nodelay: self.nodelay,
+            cubic: self.cubic,
+            buffers: self.buffers,
+        }
+    }
+
     /// How long to run before measuring, so that connections are set up and buffers have grown.
     pub fn warm_up(&self) -> Duration {
         (self.time / 5).min(Duration::from_millis(200))

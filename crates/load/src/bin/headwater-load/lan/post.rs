@@ -8,19 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use headwater_channel::{Channel, DEFAULT_RING, ReceiveError};
+use headwater_load::raw::Wire as End;
 
 use crate::lan::options::{Options, Wire, Work};
-use crate::lan::raw::{fork, pin, reap};
+use crate::lan::raw::{fork, reap};
 use crate::lan::result::Driven;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
-
-/// An end of what carries messages of one size.
-trait End {
-    fn send(&mut self, message: &[u8]) -> io::Result<()>;
-    /// Takes one message of exactly this length; false at the end.
-    fn receive(&mut self, message: &mut [u8]) -> io::Result<bool>;
-}
 
 pub fn run(options: &Options) -> io::Result<Driven> {
     let ring = || Channel::pair(DEFAULT_RING).map_err(io::Error::other);
@@ -62,13 +56,13 @@ fn measure<W: End>(
     let mut writer = Some(writer);
     let child = fork(|| {
         drop(writer.take());
-        pin(options.server_cpu)?;
+        sys::pin(options.server_cpu.as_slice())?;
         let (bytes, right) = read(&mut reader, options.request)?;
         forth.write_all(&bytes.to_le_bytes())?;
         Ok(right)
     })?;
     drop((reader, forth));
-    pin(options.client_cpu)?;
+    sys::pin(options.client_cpu.as_slice())?;
     let writer = writer.take().map(|writer| writer(child));
     let mut writer = writer.ok_or(io::ErrorKind::NotFound)?;
     let outcome = write(&mut writer, options);
@@ -88,7 +82,7 @@ fn measure<W: End>(
     let served = reap(&[child])?;
     let sent = driven.all_messages * options.request as u64;
     Ok(Driven {
-        spent: spent.into(),
+        spent,
         congestion: "none".to_string(),
         verified: told.is_ok() && received == sent.to_le_bytes() && served.verified,
         served: Some(served),

@@ -14,7 +14,7 @@ use crate::sys;
 
 pub fn run(options: &Options) -> io::Result<Driven> {
     let children = RefCell::new(Vec::new());
-    pin(options.client_cpu)?;
+    sys::pin(options.client_cpu.as_slice())?;
     let driven = drive(options, || {
         let ring = options.buffers.unwrap_or(DEFAULT_RING).next_power_of_two();
         let (mine, theirs) = Channel::pair(ring).map_err(io::Error::other)?;
@@ -22,7 +22,7 @@ pub fn run(options: &Options) -> io::Result<Driven> {
         let child = fork(|| {
             // Each process keeps its own end only, so that the other notices when it is gone.
             drop(mine.take());
-            pin(options.server_cpu)?;
+            sys::pin(options.server_cpu.as_slice())?;
             serve::connection(&mut Link::Raw(theirs), &mut Talk::new(options), options)
         })?;
         children.borrow_mut().push(child);
@@ -45,8 +45,7 @@ pub fn fork(work: impl FnOnce() -> io::Result<bool>) -> io::Result<i32> {
     if child > 0 {
         return Ok(child);
     }
-    // SAFETY: no pointers are passed. A child whose parent died must not wait on.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    sys::end_with_parent();
     let code = match work() {
         Ok(true) => 0,
         Ok(false) => 1,
@@ -70,12 +69,8 @@ pub fn reap(children: &[i32]) -> io::Result<Served> {
     }
     Ok(Served {
         connections: children.len() as u64,
-        spent: sys::usage_of(libc::RUSAGE_CHILDREN).into(),
+        spent: sys::usage_of(libc::RUSAGE_CHILDREN),
         verified,
         ..Served::default()
     })
-}
-
-pub fn pin(cpu: Option<usize>) -> io::Result<()> {
-    cpu.map_or(Ok(()), sys::pin)
 }

@@ -1,7 +1,6 @@
 //! The line of JSON that each program ends with.
 
 use std::io;
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use headwater_load::latency::Latency;
@@ -23,7 +22,7 @@ pub struct Driven {
     pub batches: u64,
     pub half_width: Option<f64>,
     #[serde(flatten)]
-    pub spent: Spent,
+    pub spent: Usage,
     pub congestion: String,
     pub verified: bool,
     /// Of the other end, where that was this program's child; with the warm-up.
@@ -36,36 +35,8 @@ pub struct Served {
     pub connections: u64,
     pub bytes: u64,
     #[serde(flatten)]
-    pub spent: Spent,
+    pub spent: Usage,
     pub verified: bool,
-}
-
-#[derive(Default, Serialize)]
-pub struct Spent {
-    pub user_ns: u64,
-    pub system_ns: u64,
-    pub voluntary: u64,
-    pub involuntary: u64,
-}
-
-impl From<Usage> for Spent {
-    fn from(usage: Usage) -> Spent {
-        Spent {
-            user_ns: usage.user_ns,
-            system_ns: usage.system_ns,
-            voluntary: usage.voluntary,
-            involuntary: usage.involuntary,
-        }
-    }
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, more: Spent) {
-        self.user_ns += more.user_ns;
-        self.system_ns += more.system_ns;
-        self.voluntary += more.voluntary;
-        self.involuntary += more.involuntary;
-    }
 }
 
 impl Driven {
@@ -75,16 +46,9 @@ impl Driven {
             ..self
         }
     }
-
-    pub fn print(&self) -> io::Result<()> {
-        println!("{}", serde_json::to_string(self)?);
-        Ok(())
-    }
 }
 
-impl Served {
-    pub fn print(&self) -> io::Result<()> {
-        println!("{}", serde_json::to_string(self)?);
-        Ok(())
-    }
+pub fn print(told: &impl Serialize) -> io::Result<()> {
+    println!("{}", serde_json::to_string(told)?);
+    Ok(())
 }

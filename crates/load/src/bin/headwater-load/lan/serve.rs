@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use headwater_channel::sync::{AtomicBool, AtomicU64, Ordering};
 
 use crate::lan::exchange::Talk;
-use crate::lan::link::{Link, Listener};
+use crate::lan::link::Link;
 use crate::lan::options::{Options, Work};
-use crate::lan::result::Served;
+use crate::lan::result::{Served, print};
 use crate::lan::stream;
+use crate::net::Listener;
 use crate::sys::{self, Usage};
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -21,14 +22,14 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 const GRACE: Duration = Duration::from_secs(2);
 
 pub fn run(options: &Options) -> io::Result<()> {
-    let listener = Listener::bind(options)?;
+    let listener = Listener::bind(&options.address, options.setup())?;
     println!("listening {}", listener.address(&options.address)?);
     let start = sys::usage();
     thread::spawn(move || end_with_input(start));
     let mut talk = Talk::new(options);
     loop {
         // Closed only when all is counted: then the driver may ask for the result.
-        let mut link = listener.accept(options)?;
+        let mut link = Link::Socket(listener.accept(options.setup())?);
         BUSY.store(true, Ordering::SeqCst);
         let before = talk.bytes;
         let outcome = connection(&mut link, &mut talk, options);
@@ -75,9 +76,9 @@ fn end_with_input(start: Usage) {
     let served = Served {
         connections: CONNECTIONS.load(Ordering::Relaxed),
         bytes: BYTES.load(Ordering::Relaxed),
-        spent: sys::usage().since(start).into(),
+        spent: sys::usage().since(start),
         verified: !WRONG.load(Ordering::Relaxed),
     };
-    let printed = served.print();
+    let printed = print(&served);
     std::process::exit(printed.is_err() as i32);
 }

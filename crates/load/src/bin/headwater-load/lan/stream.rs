@@ -34,7 +34,7 @@ fn for_a_time(options: &Options, mut open: impl FnMut() -> io::Result<Link>) -> 
         messages: writes,
         all_messages,
         bytes: writes * options.request as u64,
-        spent: sys::usage().since(usage).into(),
+        spent: sys::usage().since(usage),
         congestion,
         verified,
         ..Driven::default().timed(time)
@@ -73,7 +73,7 @@ fn by_count(
         }
     }
     driven.bytes = driven.messages * options.request as u64;
-    driven.spent = sys::usage().since(usage).into();
+    driven.spent = sys::usage().since(usage);
     Ok(driven.timed(time))
 }
 

@@ -1,9 +1,13 @@
-//! Two ends of a pipe of any kind, and the calls on them. These are libc's own names, so that a preloaded library serves them.
+//! Two ends of a pipe of any kind. They are used by libc's own names, as the standard library does, so that a preloaded library
+//! serves them.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::mem;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+
+use crate::sys::check;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Kind {
@@ -13,8 +17,8 @@ pub enum Kind {
 }
 
 pub struct Ends {
-    pub reading: RawFd,
-    pub writing: RawFd,
+    pub reading: File,
+    pub writing: File,
 }
 
 impl Ends {
@@ -30,10 +34,9 @@ impl Ends {
                 }
             }
         })?;
-        Ok(Ends {
-            reading: fds[0],
-            writing: fds[1],
-        })
+        // SAFETY: the call has just given us both.
+        let [reading, writing] = fds.map(|fd| unsafe { File::from_raw_fd(fd) });
+        Ok(Ends { reading, writing })
     }
 }
 
@@ -48,13 +51,14 @@ fn streams_pipe() -> io::Result<StreamsPipe> {
     found.ok_or_else(|| io::Error::other("no library here has streams_pipe"))
 }
 
-pub fn push(fd: RawFd, module: &CStr) -> io::Result<()> {
+pub fn push(end: &File, module: &CStr) -> io::Result<()> {
     const I_PUSH: libc::Ioctl = (b'S' as libc::Ioctl) << 8 | 2;
     // SAFETY: the name ends in NUL and outlives the call.
-    check(unsafe { libc::ioctl(fd, I_PUSH, module.as_ptr()) })
+    check(unsafe { libc::ioctl(end.as_raw_fd(), I_PUSH, module.as_ptr()) })
 }
 
-pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
+pub fn set_nonblocking(end: &File) -> io::Result<()> {
+    let fd = end.as_raw_fd();
     // SAFETY: no pointers are passed.
     check(unsafe {
         let flags = libc::fcntl(fd, libc::F_GETFL);
@@ -62,22 +66,10 @@ pub fn set_nonblocking(fd: RawFd) -> io::Result<()> {
     })
 }
 
-#[inline]
-pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe the slice.
-    count(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
-}
-
-#[inline]
-pub fn read(fd: RawFd, bytes: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe the slice.
-    count(unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) })
-}
-
 /// Whether there is room for writing before `milliseconds` are over.
-pub fn wait_for_room(fd: RawFd, milliseconds: i32) -> io::Result<bool> {
+pub fn wait_for_room(end: &File, milliseconds: i32) -> io::Result<bool> {
     let mut entry = libc::pollfd {
-        fd,
+        fd: end.as_raw_fd(),
         events: libc::POLLOUT,
         revents: 0,
     };
@@ -85,21 +77,4 @@ pub fn wait_for_room(fd: RawFd, milliseconds: i32) -> io::Result<bool> {
     let ready = unsafe { libc::poll(&mut entry, 1, milliseconds) };
     check(ready)?;
     Ok(ready > 0)
-}
-
-pub fn close(fd: RawFd) {
-    // SAFETY: the descriptor is ours, and nobody uses it afterwards.
-    unsafe { libc::close(fd) };
-}
-
-#[inline]
-fn count(result: libc::ssize_t) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
-}
-
-pub fn check(result: i32) -> io::Result<()> {
-    match result {
-        0.. => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

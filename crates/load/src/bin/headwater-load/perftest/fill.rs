@@ -1,12 +1,13 @@
 //! One process: writes until the pipe takes no more, then reads all of it, and so on.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::time::Instant;
 
 use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
-use crate::perftest::result::{Measured, Used};
+use crate::perftest::result::Measured;
+use crate::sys::usage_of_all;
 
 /// How long an empty pipe may refuse to be written to.
 const TIMEOUT_MS: i32 = 2000;
@@ -14,25 +15,25 @@ const TIMEOUT_MS: i32 = 2000;
 pub fn run(options: &Options) -> io::Result<String> {
     let ends = Ends::new(options.kind)?;
     for (fd, module) in [
-        (ends.reading, &options.push_reading),
-        (ends.writing, &options.push_writing),
+        (&ends.reading, &options.push_reading),
+        (&ends.writing, &options.push_writing),
     ] {
         if let Some(module) = module {
             ends::push(fd, module)?;
         }
     }
-    ends::set_nonblocking(ends.writing)?;
+    ends::set_nonblocking(&ends.writing)?;
     let mut pipe = Pipe::new(ends, options.size());
     let mut measured = Measured::default();
     for (time, check_all) in [(options.warm_up(), true), (options.time, false)] {
-        let (used, before, start) = (Used::so_far(), pipe.read, Instant::now());
+        let (used, before, start) = (usage_of_all(), pipe.read, Instant::now());
         while start.elapsed() < time {
             pipe.fill()?;
             pipe.drain(check_all)?;
         }
         measured.time = start.elapsed();
         measured.messages = pipe.read - before;
-        measured.used = Used::so_far().since(used);
+        measured.used = usage_of_all().since(used);
     }
     measured.all_messages = pipe.read;
     Ok(measured.line(options.size()))
@@ -69,7 +70,7 @@ impl Pipe {
     fn fill(&mut self) -> io::Result<()> {
         let size = self.buffer.len();
         loop {
-            match ends::write(self.ends.writing, &self.next.bytes()[self.begun..]) {
+            match self.ends.writing.write(&self.next.bytes()[self.begun..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.outstanding += count;
@@ -83,7 +84,7 @@ impl Pipe {
                     if self.outstanding > 0 {
                         return Ok(());
                     }
-                    if !ends::wait_for_room(self.ends.writing, TIMEOUT_MS)? {
+                    if !ends::wait_for_room(&self.ends.writing, TIMEOUT_MS)? {
                         return Err(io::Error::other("an empty pipe takes nothing"));
                     }
                 }
@@ -95,7 +96,7 @@ impl Pipe {
     fn drain(&mut self, check_all: bool) -> io::Result<()> {
         let size = self.buffer.len();
         while self.outstanding > 0 {
-            let count = ends::read(self.ends.reading, &mut self.buffer[self.have..])?;
+            let count = self.ends.reading.read(&mut self.buffer[self.have..])?;
             if count == 0 || count > self.outstanding {
                 return Err(ErrorKind::UnexpectedEof.into());
             }

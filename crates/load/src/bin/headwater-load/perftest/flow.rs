@@ -1,59 +1,56 @@
 //! Two processes: a child writes as fast as it can, this one reads. Time and messages are those of the reader.
 
-use std::io::{self, ErrorKind};
-use std::mem;
-use std::os::fd::RawFd;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
-use crate::perftest::result::{Measured, Used};
+use crate::perftest::result::Measured;
+use crate::sys::{self, check};
 
 /// How long the writer may take to notice that nobody reads any more.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn run(options: &Options) -> io::Result<String> {
-    let ends = Ends::new(options.kind)?;
+    let Ends { reading, writing } = Ends::new(options.kind)?;
     // SAFETY: this process has no other thread of its own; the child only writes, and ends with _exit.
     let child = unsafe { libc::fork() };
-    ends::check(child)?;
+    check(child)?;
     if child == 0 {
-        ends::close(ends.reading);
-        let code = be_writer(ends.writing, options).is_err() as i32;
+        drop(reading);
+        let code = be_writer(writing, options).is_err() as i32;
         // SAFETY: ends the child without running the parent's destructors.
         unsafe { libc::_exit(code) };
     }
-    ends::close(ends.writing);
+    drop(writing);
     if let Some(module) = &options.push_reading {
-        ends::push(ends.reading, module)?;
+        ends::push(&reading, module)?;
     }
-    let outcome = read_all(ends.reading, options);
-    ends::close(ends.reading);
+    // Closes it, so that the writer ends.
+    let outcome = read_all(reading, options);
     let ended = wait_for(child);
     let mut measured = outcome?;
     ended?;
     // The child's account covers all of its life, so this one's does too.
-    measured.used = Used::so_far().scaled(measured.messages, measured.all_messages);
+    measured.used = sys::usage_of_all().scaled(measured.messages, measured.all_messages);
     Ok(measured.line(options.size()))
 }
 
 /// Writes until nobody reads any more.
-fn be_writer(fd: RawFd, options: &Options) -> io::Result<()> {
-    // SAFETY: no pointers are passed. A writer whose reader died must not wait on.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    if let Some(cpu) = options.writer_cpu {
-        pin(cpu)?;
-    }
+fn be_writer(mut pipe: File, options: &Options) -> io::Result<()> {
+    sys::end_with_parent();
+    sys::pin(options.writer_cpu.as_slice())?;
     if let Some(module) = &options.push_writing {
-        ends::push(fd, module)?;
+        ends::push(&pipe, module)?;
     }
     let mut message = Message::new(options.size());
     loop {
         let mut begun = 0;
         while begun < options.size() {
-            match ends::write(fd, &message.bytes()[begun..]) {
+            match pipe.write(&message.bytes()[begun..]) {
                 Ok(count) => begun += count,
                 Err(error) if gone(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -71,7 +68,7 @@ fn gone(error: &io::Error) -> bool {
     )
 }
 
-fn read_all(fd: RawFd, options: &Options) -> io::Result<Measured> {
+fn read_all(mut pipe: File, options: &Options) -> io::Result<Measured> {
     let size = options.size();
     let mut expected = Message::new(size);
     let mut buffer = vec![0; size];
@@ -85,7 +82,7 @@ fn read_all(fd: RawFd, options: &Options) -> io::Result<Measured> {
             for _ in 0..batch {
                 let mut have = 0;
                 while have < size {
-                    have += match ends::read(fd, &mut buffer[have..])? {
+                    have += match pipe.read(&mut buffer[have..])? {
                         0 => return Err(ErrorKind::UnexpectedEof.into()),
                         count => count,
                     };
@@ -120,16 +117,4 @@ fn wait_for(child: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::other("the writer failed")),
     }
-}
-
-fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: the set is plain bits, and the bound was checked above.
-    ends::check(unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
-    })
 }

@@ -1,12 +1,12 @@
 //! What ends of pipes take of this process's address space and memory.
 
-use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::mem;
 
-use crate::perftest::ends::{self, Ends};
+use crate::perftest::ends::Ends;
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
+use crate::sys::{check, pages};
 
 const USED_SIZE: usize = 64;
 
@@ -14,7 +14,7 @@ pub fn run(options: &Options) -> io::Result<String> {
     raise_limit()?;
     let pipes = options.count().div_ceil(2).max(1);
     let mut all = Vec::with_capacity(pipes);
-    let before = Pages::now()?;
+    let before = pages()?;
     for made in 0..pipes {
         let ends = Ends::new(options.kind).map_err(|error| too_many(error, made))?;
         if options.used {
@@ -22,15 +22,17 @@ pub fn run(options: &Options) -> io::Result<String> {
         }
         all.push(ends);
     }
-    let after = Pages::now()?;
-    let per_end = |before: usize, after: usize| {
-        after.saturating_sub(before) as f64 * page_size() as f64 / (2 * pipes) as f64
+    let after = pages()?;
+    // They are as many as may be: the end of the process closes them.
+    mem::forget(all);
+    let per_end = |which: usize| {
+        after[which].saturating_sub(before[which]) as f64 * page_size() as f64 / (2 * pipes) as f64
     };
     Ok(format!(
         "{{\"streams\":{},\"address_space\":{:.0},\"resident\":{:.0}}}",
         2 * pipes,
-        per_end(before.address_space, after.address_space),
-        per_end(before.resident, after.resident),
+        per_end(0),
+        per_end(1),
     ))
 }
 
@@ -55,32 +57,13 @@ fn too_many(error: io::Error, made: usize) -> io::Error {
 fn use_both_ways(ends: &Ends) -> io::Result<()> {
     let message = Message::new(USED_SIZE);
     let mut received = [0; USED_SIZE];
-    for (from, to) in [(ends.writing, ends.reading), (ends.reading, ends.writing)] {
-        ends::write(from, message.bytes())?;
-        ends::read(to, &mut received)?;
+    let Ends { reading, writing } = ends;
+    for (mut from, mut to) in [(writing, reading), (reading, writing)] {
+        from.write_all(message.bytes())?;
+        to.read_exact(&mut received)?;
         message.compare(&received, true)?;
     }
     Ok(())
-}
-
-/// Counts of /proc/self/statm.
-struct Pages {
-    address_space: usize,
-    resident: usize,
-}
-
-impl Pages {
-    fn now() -> io::Result<Pages> {
-        let statm = fs::read_to_string("/proc/self/statm")?;
-        let mut numbers = statm.split_whitespace().map(str::parse);
-        match (numbers.next(), numbers.next()) {
-            (Some(Ok(address_space)), Some(Ok(resident))) => Ok(Pages {
-                address_space,
-                resident,
-            }),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
 }
 
 fn page_size() -> usize {
@@ -92,7 +75,7 @@ fn page_size() -> usize {
 fn raise_limit() -> io::Result<()> {
     const WANTED: libc::rlim_t = 65536;
     // SAFETY: rlimit is two integers, filled by the first call and only read by the others.
-    ends::check(unsafe {
+    check(unsafe {
         let mut limit: libc::rlimit = mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         let hard = limit.rlim_max;

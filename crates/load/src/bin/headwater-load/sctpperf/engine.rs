@@ -178,7 +178,7 @@ impl Wire {
         Measured {
             messages,
             seconds: begun.elapsed().as_secs_f64(),
-            cpu_ns: (cpu() - cpu_before).as_nanos() as u64,
+            cpu_ns: cpu() - cpu_before,
             ..Measured::default()
         }
     }

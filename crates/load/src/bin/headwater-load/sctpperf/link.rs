@@ -44,7 +44,7 @@ pub fn serve(options: &Options) -> Result<String, String> {
     let measured = Measured {
         messages,
         seconds: begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
-        cpu_ns: (cpu() - cpu_before).as_nanos() as u64,
+        cpu_ns: cpu() - cpu_before,
         ..Measured::default()
     };
     Ok(measured.line())
@@ -90,7 +90,7 @@ pub fn drive(options: &Options) -> Result<String, String> {
         messages: sent - before,
         all_messages: Some(sent),
         seconds,
-        cpu_ns: (cpu() - cpu_before).as_nanos() as u64,
+        cpu_ns: cpu() - cpu_before,
         round_trip: Some(trips.mean()),
         mtu: Some(mtu),
         ..Measured::default()

@@ -2,6 +2,7 @@
 
 use crate::sctpperf::engine::Wire;
 use crate::sctpperf::{Measured, Options};
+use crate::sys::pages;
 
 /// Resident bytes of each end, after a message that was read and acknowledged.
 pub fn idle(options: &Options) -> String {
@@ -37,10 +38,6 @@ pub fn active(options: &Options) -> String {
 
 /// Of this process.
 fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("procfs");
-    let pages = text
-        .split_whitespace()
-        .nth(1)
-        .and_then(|word| word.parse::<u64>().ok());
-    pages.expect("the second number") * 4096
+    let [_, pages] = pages().expect("procfs");
+    pages as u64 * 4096
 }

@@ -5,17 +5,16 @@ mod members;
 mod server;
 mod waiter;
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process;
 
+use crate::net::Stream;
 use crate::speed::child;
 use crate::speed::options::{Carrier, Options};
 use crate::speed::report::{Report, Told};
-use crate::speed::tuning;
 use crate::sys;
 
 const ROOM_BITS: u32 = 16;
@@ -47,24 +46,6 @@ impl Speech {
     }
 }
 
-trait Socket: Read + Write + AsRawFd {
-    fn never_wait(&self) -> io::Result<()>;
-}
-
-impl Socket for TcpStream {
-    fn never_wait(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
-}
-
-impl Socket for UnixStream {
-    fn never_wait(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
-}
-
-type Connection = Box<dyn Socket>;
-
 /// Where the server listens, and how it is reached.
 enum Place {
     Tcp(TcpListener),
@@ -81,24 +62,24 @@ impl Place {
         Ok(Place::Unix(UnixListener::bind_addr(&address)?, address))
     }
 
-    fn accept(&self) -> io::Result<Connection> {
+    fn accept(&self) -> io::Result<Stream> {
         Ok(match self {
             Place::Tcp(listener) => prompt(listener.accept()?.0)?,
-            Place::Unix(listener, _) => Box::new(listener.accept()?.0),
+            Place::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
         })
     }
 
-    fn connect(&self) -> io::Result<Connection> {
+    fn connect(&self) -> io::Result<Stream> {
         Ok(match self {
             Place::Tcp(listener) => prompt(TcpStream::connect(listener.local_addr()?)?)?,
-            Place::Unix(_, address) => Box::new(UnixStream::connect_addr(address)?),
+            Place::Unix(_, address) => Stream::Unix(UnixStream::connect_addr(address)?),
         })
     }
 }
 
-fn prompt(stream: TcpStream) -> io::Result<Connection> {
+fn prompt(stream: TcpStream) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
+    Ok(Stream::Tcp(stream))
 }
 
 pub fn run(options: &Options) -> io::Result<Report> {
@@ -110,10 +91,10 @@ pub fn run(options: &Options) -> io::Result<Report> {
     sys::allow_connections(8 * options.rooms * options.members)?;
     let place = Place::new(options.carrier)?;
     let server = child::fork(|| {
-        tuning::pin(&options.server_cpus)?;
+        sys::pin(&options.server_cpus)?;
         server::serve(&place, options)
     })?;
-    tuning::pin(&options.client_cpus)?;
+    sys::pin(&options.client_cpus)?;
     let processes = options.clients.min(options.rooms);
     let members = |process: usize| {
         members::chat(&place, options, (process..options.rooms).step_by(processes))

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::sys::check;
+use crate::sys::{check, end_with_parent};
 
 const FAILED: &str = "failed: ";
 
@@ -37,8 +37,7 @@ pub fn fork(work: impl FnOnce() -> io::Result<String>) -> io::Result<Child> {
         return Ok(Child { pid, pipe: reading });
     }
     drop(reading);
-    // SAFETY: no pointers are passed. An end whose peer died must not wait on.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    end_with_parent();
     let mut pipe = PIPE.get_or_init(|| writing);
     let said = work().unwrap_or_else(|error| give_up(&error.to_string()));
     let told = pipe.write_all(said.as_bytes());

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use crate::speed::child::{Child, OWN_WORDS, give_up};
 use crate::speed::message::{LAST, Message, START};
-use crate::speed::options::{Options, Until};
+use crate::speed::options::Options;
 use crate::speed::report::{Report, Told, latencies};
 use crate::speed::watch::{Watch, note, time};
 use crate::speed::wire::{End, Reading, Writing};
 use crate::sys::{self, Usage};
+use crate::until::Until;
 
 /// Messages between two looks at the clock, which cost as much as a small copy.
 const BATCH: u64 = 16;
@@ -61,7 +62,7 @@ pub fn converse<E: End>(ends: Vec<E>, options: &Options, server: Child) -> io::R
         )));
     }
     report.loopback_bytes = loopback;
-    report.spent = served.spent.plus(spent.into());
+    report.spent = served.spent.plus(spent);
     report.latencies.extend(served.latencies);
     Ok(report)
 }
@@ -96,7 +97,7 @@ fn summary(talks: &[Talked], options: &Options) -> io::Result<Report> {
         return Err(io::Error::other("no connection"));
     };
     let messages = talks.iter().map(|talk| talk.messages).sum();
-    let mut watch = Watch::new();
+    let mut watch = Watch::default();
     for talk in talks {
         watch.read.merge(&talk.watch.read);
         watch.write.merge(&talk.watch.write);
@@ -131,12 +132,12 @@ fn talk<E: End>(
         sent: 0,
         received: 0,
         timed: false,
-        watch: Watch::new(),
+        watch: Watch::default(),
     };
     for _ in 1..options.ahead {
         talk.write(0)?;
     }
-    talk.run(options.until().warm_up(), 0, options.size)?;
+    talk.run(options.warm_up(), 0, options.size)?;
     if start.warm.wait().is_leader()
         && let Ok(mut before) = start.before.lock()
     {

@@ -3,23 +3,22 @@
 
 use std::hint::black_box;
 use std::io;
-use std::ptr;
 use std::slice;
 use std::time::Instant;
 
 use crate::speed::message::Message;
-use crate::speed::options::{Options, Until};
+use crate::speed::options::Options;
 use crate::speed::report::Report;
-use crate::speed::tuning;
 use crate::sys;
+use crate::until::Until;
 
 /// Messages between two looks at the clock and at the contents.
 const BATCH: u64 = 64;
 
 pub fn run(options: &Options) -> io::Result<Report> {
-    tuning::pin(&options.server_cpus)?;
+    sys::pin(&options.server_cpus)?;
     let mut copies = Copies::new(options)?;
-    copies.run(options.until().warm_up())?;
+    copies.run(options.warm_up())?;
     let (before, usage, start) = (copies.number, sys::usage(), Instant::now());
     copies.run(options.until())?;
     let messages = copies.number - before;
@@ -28,7 +27,7 @@ pub fn run(options: &Options) -> io::Result<Report> {
         all_messages: copies.number,
         seconds: start.elapsed().as_secs_f64(),
         bytes: messages * options.size as u64,
-        spent: sys::usage().since(usage).into(),
+        spent: sys::usage().since(usage),
         ..Report::default()
     })
 }
@@ -86,21 +85,9 @@ impl Area {
         if step > size {
             return Err(io::Error::other("a message does not fit into the slots"));
         }
-        // SAFETY: a fresh anonymous mapping, which is never given back.
-        let memory = unsafe {
-            let memory = libc::mmap(
-                ptr::null_mut(),
-                size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            if memory == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            slice::from_raw_parts_mut(memory.cast::<u8>(), size)
-        };
+        let memory = sys::map_shared(size, None)?;
+        // SAFETY: so many bytes that nobody else has.
+        let memory = unsafe { slice::from_raw_parts_mut(memory, size) };
         let at = 0;
         Ok(Area { memory, step, at })
     }

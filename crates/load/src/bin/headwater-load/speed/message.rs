@@ -7,6 +7,8 @@ use std::io;
 
 use headwater_load::wrong_bytes;
 
+use crate::pattern::random;
+
 /// Distance of the words, each at the beginning of a block; the last one ends the message.
 const BLOCK: usize = 4096;
 const WORD: usize = 8;
@@ -25,14 +27,7 @@ pub struct Message {
 impl Message {
     /// Messages of connections with other numbers have other bodies.
     pub fn new(size: usize, connection: usize) -> Message {
-        let mut seed = 0x9e37_79b9_7f4a_7c15u64 ^ (connection as u64) << 20;
-        let random = || {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            seed as u8
-        };
-        let bytes = std::iter::repeat_with(random).take(size).collect();
+        let bytes = random((connection as u64) << 20).take(size).collect();
         Message { bytes }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::until::Until;
 use crate::{Words, seconds};
 
 /// The bytes of a slot that no message gets: its frame's header and the room that a ring keeps free.
@@ -94,31 +95,6 @@ pub struct Options {
     pub spoil: Option<u64>,
 }
 
-/// When a client has measured enough.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Until {
-    Time(Duration),
-    /// Messages of each connection.
-    Count(u64),
-}
-
-impl Until {
-    /// How much to run before measuring, so that connections are set up and waits have learnt how long they may be.
-    pub fn warm_up(self) -> Until {
-        match self {
-            Until::Time(time) => Until::Time((time / 5).min(Duration::from_millis(100))),
-            Until::Count(count) => Until::Count((count / 10).max(20)),
-        }
-    }
-
-    pub fn reached(self, elapsed: Duration, count: u64) -> bool {
-        match self {
-            Until::Time(time) => elapsed >= time,
-            Until::Count(limit) => count >= limit,
-        }
-    }
-}
-
 impl Words for Options {
     fn check(&self) -> Result<(), String> {
         let counts = [
@@ -153,6 +129,11 @@ impl Words for Options {
 impl Options {
     pub fn until(&self) -> Until {
         self.count.map_or(Until::Time(self.time), Until::Count)
+    }
+
+    /// How much to run before measuring, so that connections are set up and waits have learnt how long they may be.
+    pub fn warm_up(&self) -> Until {
+        self.until().warm_up(Duration::from_millis(100))
     }
 
     /// The bytes of a message that a slot takes.

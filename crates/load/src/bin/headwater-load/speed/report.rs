@@ -20,20 +20,11 @@ pub struct Report {
     pub loopback_bytes: u64,
     /// Of both ends, for `messages`.
     #[serde(flatten)]
-    pub spent: Spent,
+    pub spent: Usage,
     pub latencies: Latencies,
 }
 
 pub type Latencies = BTreeMap<String, Latency>;
-
-/// CPU time and context switches of a process.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Spent {
-    pub user_ns: u64,
-    pub system_ns: u64,
-    pub voluntary: u64,
-    pub involuntary: u64,
-}
 
 /// What one process reports to another.
 #[derive(Default, Serialize, Deserialize)]
@@ -42,7 +33,7 @@ pub struct Told {
     pub all_messages: u64,
     pub seconds: f64,
     pub loopback_bytes: u64,
-    pub spent: Spent,
+    pub spent: Usage,
     pub latencies: Latencies,
 }
 
@@ -60,40 +51,6 @@ impl Told {
 
     pub fn line(&self) -> io::Result<String> {
         Ok(serde_json::to_string(self)?)
-    }
-}
-
-impl Spent {
-    pub fn plus(self, other: Spent) -> Spent {
-        Spent {
-            user_ns: self.user_ns + other.user_ns,
-            system_ns: self.system_ns + other.system_ns,
-            voluntary: self.voluntary + other.voluntary,
-            involuntary: self.involuntary + other.involuntary,
-        }
-    }
-
-    /// The part of it that falls on `some` of `all`.
-    pub fn scaled(self, some: u64, all: u64) -> Spent {
-        let share = some as f64 / all.max(1) as f64;
-        let part = |value: u64| (value as f64 * share) as u64;
-        Spent {
-            user_ns: part(self.user_ns),
-            system_ns: part(self.system_ns),
-            voluntary: part(self.voluntary),
-            involuntary: part(self.involuntary),
-        }
-    }
-}
-
-impl From<Usage> for Spent {
-    fn from(usage: Usage) -> Spent {
-        Spent {
-            user_ns: usage.user_ns,
-            system_ns: usage.system_ns,
-            voluntary: usage.voluntary,
-            involuntary: usage.involuntary,
-        }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::speed::options::{Carrier, Options};
 use crate::speed::report::Report;
 use crate::speed::shared::{self, InPlace};
 use crate::speed::wire::End;
-use crate::speed::{child, client, server, tuning};
+use crate::speed::{child, client, server};
+use crate::sys;
 
 pub fn run(options: &Options) -> io::Result<Report> {
     match options.carrier {
@@ -27,12 +28,12 @@ fn over_tcp(options: &Options) -> io::Result<Report> {
     let address = listener.local_addr()?;
     let prepared = |stream: TcpStream| stream.set_nodelay(true).map(|()| stream);
     let server = child::fork(|| {
-        tuning::pin(&options.server_cpus)?;
+        sys::pin(&options.server_cpus)?;
         let accepted =
             (0..options.threads).map(|_| listener.accept().and_then(|(s, _)| prepared(s)));
         server::serve(accepted.collect::<io::Result<_>>()?, options)
     })?;
-    tuning::pin(&options.client_cpus)?;
+    sys::pin(&options.client_cpus)?;
     let connected = (0..options.threads).map(|_| TcpStream::connect(address).and_then(prepared));
     client::converse(connected.collect::<io::Result<_>>()?, options, server)
 }
@@ -49,10 +50,10 @@ fn over_pairs<E: End>(
     let (mut ours, mut theirs) = (Some(ours), Some(theirs));
     let server = child::fork(|| {
         drop(ours.take());
-        tuning::pin(&options.server_cpus)?;
+        sys::pin(&options.server_cpus)?;
         server::serve(theirs.take().unwrap_or_default(), options)
     })?;
     drop(theirs);
-    tuning::pin(&options.client_cpus)?;
+    sys::pin(&options.client_cpus)?;
     client::converse(ours.unwrap_or_default(), options, server)
 }

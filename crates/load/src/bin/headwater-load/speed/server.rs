@@ -40,8 +40,7 @@ pub fn serve<E: End>(ends: Vec<E>, options: &Options) -> io::Result<String> {
         }
     });
     with(account, |account| {
-        let used = account.ended.since(account.begun.unwrap_or_default());
-        total.spent = used.into();
+        total.spent = account.ended.since(account.begun.unwrap_or_default());
     });
     total.line()
 }
@@ -54,7 +53,7 @@ fn serve_one<E: End>(
 ) -> io::Result<(u64, Watch)> {
     let (mut reader, mut writer) = end.halves(options.size);
     let message = Message::new(options.size, connection);
-    let mut watch = Watch::new();
+    let mut watch = Watch::default();
     let mut measuring = false;
     for number in 0.. {
         let asked = time(options.latencies);

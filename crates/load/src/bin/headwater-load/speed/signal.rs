@@ -10,7 +10,7 @@ use headwater_channel::sync::{AtomicU32, Ordering};
 use headwater_channel::sys as clock;
 use headwater_channel::wait::{Learner, Outcome};
 
-use crate::sys::check;
+use crate::sys::{check, map_shared};
 
 /// Shared by the two processes that a fork makes.
 #[derive(Clone)]
@@ -93,21 +93,9 @@ pub struct Semaphore {
 impl Semaphore {
     /// In memory that a child shares. It is never given back.
     fn new() -> io::Result<&'static Semaphore> {
-        // SAFETY: a fresh anonymous mapping; zeroes are valid atomics.
-        unsafe {
-            let memory = libc::mmap(
-                ptr::null_mut(),
-                mem::size_of::<Semaphore>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            if memory == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(&*memory.cast())
-        }
+        let memory = map_shared(mem::size_of::<Semaphore>(), None)?;
+        // SAFETY: as many zeroes, valid atomics, page-aligned and never unmapped.
+        Ok(unsafe { &*memory.cast() })
     }
 
     #[inline]

@@ -1,7 +1,6 @@
-//! Where processes run, and in which scheduling class.
+//! In which scheduling class processes run.
 
 use std::io;
-use std::mem;
 
 use crate::speed::options::{Class, Options};
 use crate::sys::check;
@@ -32,20 +31,4 @@ fn refused(what: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!(
         "no permission for {what}, which root and CAP_SYS_NICE have: {error}"
     ))
-}
-
-/// Keeps this process on these CPUs; anywhere where there are none.
-pub fn pin(cpus: &[usize]) -> io::Result<()> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    if cpus.iter().any(|&cpu| cpu >= libc::CPU_SETSIZE as usize) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: the set is plain bits, and the bound was checked above.
-    check(unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
-    })
 }

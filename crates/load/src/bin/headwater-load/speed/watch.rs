@@ -5,20 +5,11 @@ use std::time::Instant;
 use headwater_load::latency::Recorder;
 
 /// The reads and writes of one end, and at a client what a message takes there and back.
+#[derive(Default)]
 pub struct Watch {
     pub read: Recorder,
     pub write: Recorder,
     pub round_trip: Recorder,
-}
-
-impl Watch {
-    pub fn new() -> Watch {
-        Watch {
-            read: Recorder::new(),
-            write: Recorder::new(),
-            round_trip: Recorder::new(),
-        }
-    }
 }
 
 /// The time, where it is wanted: asking for it costs as much as a small copy.

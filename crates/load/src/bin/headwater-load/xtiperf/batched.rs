@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
+
+use crate::sys::set_option;
 
 /// A datagram that has room for it begins with its number.
 pub const NUMBER: usize = 4;
@@ -198,23 +200,8 @@ impl<const MESSAGES: usize> Receiver<MESSAGES> {
     pub fn bind(name: &str, offload: bool) -> io::Result<(Self, String)> {
         let socket = UdpSocket::bind(name)?;
         let on = i32::from(offload);
-        // SAFETY: an int with its length.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_UDP,
-                libc::UDP_GRO,
-                (&raw const on).cast(),
-                mem::size_of_val(&on) as u32,
-            )
-        };
-        if set < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let at = match socket.local_addr()? {
-            SocketAddr::V4(at) => at.to_string(),
-            SocketAddr::V6(at) => at.to_string(),
-        };
+        set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, &[on])?;
+        let at = socket.local_addr()?.to_string();
         let mut rooms = vec![vec![0; ROOM].into_boxed_slice(); MESSAGES];
         let receiver = Receiver {
             socket,

@@ -5,12 +5,12 @@ use std::io;
 use std::mem;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater_channel::sync::{AtomicU32, AtomicU64, Ordering};
 
+use crate::sys::map_shared;
 use crate::xtiperf::buffers::Buffers;
 
 /// How long the other process may take for anything.
@@ -174,19 +174,7 @@ pub fn wait(is_so: impl Fn() -> bool) -> io::Result<()> {
 }
 
 fn map(file: &File) -> io::Result<&'static Board> {
+    let at = map_shared(mem::size_of::<Board>(), Some(file.as_raw_fd()))?;
     // SAFETY: a shared mapping of a file of this size, never unmapped; all of it is atomics, valid in every state.
-    unsafe {
-        let at = libc::mmap(
-            ptr::null_mut(),
-            mem::size_of::<Board>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        );
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(&*at.cast::<Board>())
-    }
+    Ok(unsafe { &*at.cast::<Board>() })
 }

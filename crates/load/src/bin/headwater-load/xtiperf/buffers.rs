@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 
 use libc::{c_int, socklen_t};
 
+use crate::sys::{check, set_option};
+
 /// Bytes that each direction has.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Buffers {
@@ -19,21 +21,11 @@ pub fn set(socket: &impl AsRawFd, bytes: u32) -> io::Result<Buffers> {
         let mut value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let mut len = mem::size_of::<c_int>() as socklen_t;
         let fd = socket.as_raw_fd();
-        // SAFETY: an int with its length, which outlive both calls.
-        let failed = unsafe {
-            libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const value).cast(), len) != 0
-                || libc::getsockopt(
-                    fd,
-                    libc::SOL_SOCKET,
-                    name,
-                    (&raw mut value).cast(),
-                    &mut len,
-                ) != 0
-        };
-        match failed {
-            true => Err(io::Error::last_os_error()),
-            false => Ok(value as u64),
-        }
+        set_option(fd, libc::SOL_SOCKET, name, &[value])?;
+        let given = (&raw mut value).cast();
+        // SAFETY: an int with its length, which outlive the call.
+        check(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, given, &mut len) })?;
+        Ok(value as u64)
     };
     Ok(Buffers {
         send: set(libc::SO_SNDBUF)?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use crate::{Words, seconds};
+use crate::{Words, seconds, size};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Side {
@@ -89,12 +89,6 @@ fn carrier(word: &str) -> Result<Carrier, String> {
         "sctp" => Carrier::Sctp,
         device => Carrier::Device(CString::new(device).map_err(|error| error.to_string())?),
     })
-}
-
-/// Nothing is not a message.
-fn size(word: &str) -> Result<usize, &'static str> {
-    let size: usize = word.parse().map_err(|_| "a number is wanted")?;
-    Ok(size.max(1))
 }
 
 impl Words for Options {}

@@ -2,10 +2,13 @@
 
 use std::io;
 use std::mem;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_void, sockaddr_in, socklen_t};
+
+use crate::sys::set_option;
+use crate::xtiperf::batched::internet;
 
 const SCTP_NODELAY: c_int = 3;
 const ADDRESS_LEN: socklen_t = mem::size_of::<sockaddr_in>() as socklen_t;
@@ -58,12 +61,7 @@ impl Socket {
     }
 
     pub fn set_nodelay(&self) -> io::Result<()> {
-        let on: c_int = 1;
-        let (value, len) = ((&raw const on).cast(), mem::size_of::<c_int>() as socklen_t);
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the value is ours, and as long as it is said.
-        let set = unsafe { libc::setsockopt(fd, libc::IPPROTO_SCTP, SCTP_NODELAY, value, len) };
-        checked(set).map(drop)
+        set_option(self.0.as_raw_fd(), libc::IPPROTO_SCTP, SCTP_NODELAY, &[1])
     }
 
     #[inline]
@@ -93,18 +91,8 @@ impl Socket {
 }
 
 fn encode(address: &str) -> io::Result<sockaddr_in> {
-    let wrong = || io::Error::other(format!("{address} is no address of IPv4"));
-    let Ok(SocketAddr::V4(address)) = address.parse() else {
-        return Err(wrong());
-    };
-    Ok(sockaddr_in {
-        sin_family: libc::AF_INET as u16,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from(*address.ip()).to_be(),
-        },
-        sin_zero: [0; 8],
-    })
+    let wrong = |_| io::Error::other(format!("{address} is no address of IPv4"));
+    address.parse().map(internet).map_err(wrong)
 }
 
 fn iovec(base: *mut u8, len: usize) -> libc::iovec {

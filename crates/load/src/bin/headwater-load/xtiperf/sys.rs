@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::ops::Sub;
 
+use crate::sys::clock_ns;
+
 /// CPU time of all threads, and context switches of the first one.
 #[derive(Clone, Copy, Default)]
 pub struct Used {
@@ -41,16 +43,6 @@ impl Sub for Used {
 #[inline]
 pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer outlives the call; where it fails the time stays zero.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn cpu_ns(pid: i32) -> u64 {

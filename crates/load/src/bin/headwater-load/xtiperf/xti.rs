@@ -113,10 +113,10 @@ impl Endpoint {
     /// One option with a number for its value; gives the number that it has then.
     fn negotiate(&self, level: u32, name: u32, value: u32) -> io::Result<u32> {
         // struct t_opthdr and the value: length, level, name, status.
-        let mut option = [20u32, level, name, 0, value];
+        let option = [20u32, level, name, 0, value];
         let mut answer = [0u32; 32];
-        let request = OptMgmt::negotiate(Buffer::of_words(&mut option));
-        let mut result = OptMgmt::negotiate(Buffer::room_of_words(&mut answer));
+        let request = OptMgmt::negotiate(Buffer::of(&option));
+        let mut result = OptMgmt::negotiate(Buffer::room(&mut answer));
         // SAFETY: both structures and their buffers outlive the call.
         let rc = unsafe { (self.calls.t_optmgmt)(self.fd, &request, &mut result) };
         self.calls.check("t_optmgmt", rc)?;

@@ -1,16 +1,19 @@
 //! The members of some rooms, in one process and one loop. Each checks everything that it hears.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use headwater_load::latency::Recorder;
 use headwater_load::network::loopback_bytes;
 use headwater_load::wrong_bytes;
 
-use super::waiter::{Event, Waiter};
-use super::{BUFFER, Connection, Place, Speech, each_message};
+use super::waiter::Waiter;
+use super::{BUFFER, Place, Speech, each_message};
+use crate::net::Stream;
+use crate::poll::Event;
 use crate::speed::message::{Message, word_of};
-use crate::speed::options::{Options, Until};
+use crate::speed::options::Options;
 use crate::speed::report::{Told, latencies};
 use crate::sys::{self, Usage};
 
@@ -19,7 +22,7 @@ use crate::sys::{self, Usage};
 const EACH: usize = 3;
 
 struct Member {
-    socket: Connection,
+    socket: Stream,
     me: Speech,
     /// What each member of the room says next.
     expected: Vec<u64>,
@@ -84,12 +87,12 @@ pub fn chat(
     while !talk.is_over() {
         waiter.wait(&mut events)?;
         for event in &events {
-            all[event.connection].listen(&mut talk, &mut buffer)?;
+            all[event.token as usize].listen(&mut talk, &mut buffer)?;
         }
-        talk.look_at_clock(options.until(), &mut all)?;
+        talk.look_at_clock(options, &mut all)?;
     }
     talk.told.all_messages = talk.delivered;
-    talk.told.spent = sys::usage().since(talk.used).into();
+    talk.told.spent = sys::usage().since(talk.used);
     talk.told.latencies = latencies([("round_trip", &talk.round_trip)]);
     Ok(talk.told)
 }
@@ -114,7 +117,7 @@ impl Talk {
     }
 
     /// Goes from part to part.
-    fn look_at_clock(&mut self, until: Until, all: &mut [Member]) -> io::Result<()> {
+    fn look_at_clock(&mut self, options: &Options, all: &mut [Member]) -> io::Result<()> {
         let (now, (begun, before)) = (Instant::now(), self.begun);
         let count = self.delivered - before;
         let warm = self.delivered >= (EACH * all.len() * self.members) as u64;
@@ -126,11 +129,11 @@ impl Talk {
                     self.speak(member)?;
                 }
             }
-            Part::Warming if warm && until.warm_up().reached(now - begun, count) => {
+            Part::Warming if warm && options.warm_up().reached(now - begun, count) => {
                 self.loopback = loopback_bytes();
                 self.enter(Part::Measuring, now);
             }
-            Part::Measuring if until.reached(now - begun, count) => {
+            Part::Measuring if options.until().reached(now - begun, count) => {
                 self.told.messages = count;
                 self.told.seconds = (now - begun).as_secs_f64();
                 self.told.loopback_bytes = loopback_bytes() - self.loopback;

@@ -1,11 +1,14 @@
 //! The chat server: one loop over all connections.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsRawFd;
 
 use headwater_load::wrong_bytes;
 
-use super::waiter::{Event, Waiter};
-use super::{BUFFER, Connection, Place, Speech, each_message};
+use super::waiter::Waiter;
+use super::{BUFFER, Place, Speech, each_message};
+use crate::net::{Stream, Unsent};
+use crate::poll::Event;
 use crate::speed::message::{Message, word_of};
 use crate::speed::options::Options;
 use crate::speed::report::Told;
@@ -13,9 +16,9 @@ use crate::sys;
 
 struct Guest {
     /// None when it has left.
-    socket: Option<Connection>,
+    socket: Option<Stream>,
     unread: Vec<u8>,
-    unsent: Vec<u8>,
+    unsent: Unsent,
     /// What it says next; before its arrival nobody knows who it is.
     next: Option<Speech>,
 }
@@ -48,12 +51,12 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
     };
     for guest in 0..server.present {
         let socket = place.accept()?;
-        socket.never_wait()?;
+        socket.set_nonblocking()?;
         server.waiter.add(socket.as_raw_fd(), guest)?;
         server.guests.push(Guest {
             socket: Some(socket),
             unread: Vec::new(),
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
             next: None,
         });
     }
@@ -67,7 +70,7 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
     }
     let told = Told {
         all_messages: server.delivered,
-        spent: sys::usage().since(used).into(),
+        spent: sys::usage().since(used),
         ..Told::default()
     };
     told.line()
@@ -75,10 +78,9 @@ pub fn serve(place: &Place, options: &Options) -> io::Result<String> {
 
 impl Server<'_> {
     fn turn(&mut self, event: &Event) -> io::Result<()> {
-        let guest = event.connection;
+        let guest = event.token as usize;
         if event.writable {
-            let unsent = std::mem::take(&mut self.guests[guest].unsent);
-            self.send(guest, &unsent, true)?;
+            self.send(guest, Unsent::go_on)?;
         }
         if !event.readable {
             return Ok(());
@@ -148,7 +150,7 @@ impl Server<'_> {
                 .message
                 .stamped(Speech { number: 0, ..next }.word())
                 .to_vec();
-            self.send(guest, &answer, false)?;
+            self.say(guest, &answer)?;
         }
         Ok(())
     }
@@ -162,35 +164,32 @@ impl Server<'_> {
                 Some(spoilt) if spoilt == self.delivered => {
                     let mut wrong = message.to_vec();
                     wrong[message.len() / 2] ^= 1;
-                    self.send(guest, &wrong, false)?;
+                    self.say(guest, &wrong)?;
                 }
-                _ => self.send(guest, message, false)?,
+                _ => self.say(guest, message)?,
             }
             self.delivered += 1;
         }
         Ok(())
     }
 
-    /// Writes what can be written, and keeps the rest. `waited`: there was a rest before, which `bytes` are.
-    fn send(&mut self, guest: usize, mut bytes: &[u8], waited: bool) -> io::Result<()> {
+    fn say(&mut self, guest: usize, bytes: &[u8]) -> io::Result<()> {
+        self.send(guest, |unsent, socket| unsent.send(socket, bytes))
+    }
+
+    /// Writes what `send` can, if the guest is still there, and waits for room where some is left.
+    fn send(
+        &mut self,
+        guest: usize,
+        send: impl FnOnce(&mut Unsent, &mut Stream) -> io::Result<Option<bool>>,
+    ) -> io::Result<()> {
         let entry = &mut self.guests[guest];
         let Some(socket) = &mut entry.socket else {
             return Ok(());
         };
-        while !bytes.is_empty() && entry.unsent.is_empty() {
-            match socket.write(bytes) {
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
+        match send(&mut entry.unsent, socket)? {
+            Some(waits) => self.waiter.want_write(socket.as_raw_fd(), guest, waits),
+            None => Ok(()),
         }
-        let had = waited || !entry.unsent.is_empty();
-        entry.unsent.extend_from_slice(bytes);
-        let has = !entry.unsent.is_empty();
-        let fd = socket.as_raw_fd();
-        if has != had {
-            self.waiter.want_write(fd, guest, has)?;
-        }
-        Ok(())
     }
 }

@@ -3,14 +3,8 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::poll::Poll;
+use crate::poll::{Event, Poll};
 use crate::sys::check;
-
-pub struct Event {
-    pub connection: usize,
-    pub readable: bool,
-    pub writable: bool,
-}
 
 pub enum Waiter {
     Epoll(Poll),
@@ -65,12 +59,7 @@ impl Waiter {
         events.clear();
         match self {
             Waiter::Epoll(poll) => {
-                let event = |event: crate::poll::Event| Event {
-                    connection: event.token as usize,
-                    readable: event.readable,
-                    writable: event.writable,
-                };
-                events.extend(poll.wait()?.map(event));
+                events.extend(poll.wait()?);
                 Ok(())
             }
             Waiter::Poll(entries) => wait_for_entries(entries, events),
@@ -90,7 +79,7 @@ fn wait_for_entries(entries: &mut [libc::pollfd], events: &mut Vec<Event>) -> io
         .enumerate()
         .filter(|(_, entry)| entry.revents != 0);
     events.extend(ready.map(|(connection, entry)| Event {
-        connection,
+        token: connection as u64,
         readable: entry.revents & !libc::POLLOUT != 0,
         writable: entry.revents & libc::POLLOUT != 0,
     }));

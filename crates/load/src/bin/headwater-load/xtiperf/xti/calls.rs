@@ -23,37 +23,21 @@ impl Buffer {
 
     /// What a call only reads.
     #[inline]
-    pub fn of(bytes: &[u8]) -> Buffer {
-        let len = bytes.len() as u32;
+    pub fn of<T: Copy>(given: &[T]) -> Buffer {
+        let len = mem::size_of_val(given) as u32;
         Buffer {
             maxlen: len,
             len,
-            buf: bytes.as_ptr().cast_mut().cast(),
+            buf: given.as_ptr().cast_mut().cast(),
         }
     }
 
     #[inline]
-    pub fn room(bytes: &mut [u8]) -> Buffer {
+    pub fn room<T: Copy>(room: &mut [T]) -> Buffer {
         Buffer {
-            maxlen: bytes.len() as u32,
+            maxlen: mem::size_of_val(room) as u32,
             len: 0,
-            buf: bytes.as_mut_ptr().cast(),
-        }
-    }
-
-    pub fn of_words(words: &mut [u32]) -> Buffer {
-        let room = Buffer::room_of_words(words);
-        Buffer {
-            len: room.maxlen,
-            ..room
-        }
-    }
-
-    pub fn room_of_words(words: &mut [u32]) -> Buffer {
-        Buffer {
-            maxlen: mem::size_of_val(words) as u32,
-            len: 0,
-            buf: words.as_mut_ptr().cast(),
+            buf: room.as_mut_ptr().cast(),
         }
     }
 }

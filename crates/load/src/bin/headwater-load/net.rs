@@ -5,8 +5,16 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use crate::echo::options::Options;
 use crate::sys;
+
+/// How sockets are set up.
+#[derive(Clone, Copy, Default)]
+pub struct Setup {
+    pub nodelay: bool,
+    pub cubic: bool,
+    /// Bytes of their buffers, where these are not to be as they come.
+    pub buffers: Option<usize>,
+}
 
 pub enum Stream {
     Tcp(TcpStream),
@@ -19,19 +27,22 @@ pub enum Listener {
 }
 
 impl Listener {
-    pub fn bind(address: &str) -> io::Result<Listener> {
-        Ok(match address.strip_prefix("unix:") {
+    pub fn bind(address: &str, setup: Setup) -> io::Result<Listener> {
+        let listener = match address.strip_prefix("unix:") {
             Some(path) => Listener::Unix(UnixListener::bind(path)?),
             None => Listener::Tcp(TcpListener::bind(address)?),
-        })
+        };
+        // Connections inherit them.
+        set_buffers(listener.as_raw_fd(), setup)?;
+        Ok(listener)
     }
 
-    pub fn accept(&self, options: &Options) -> io::Result<Stream> {
+    pub fn accept(&self, setup: Setup) -> io::Result<Stream> {
         let stream = match self {
             Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
             Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
         };
-        stream.prepare(options)?;
+        stream.prepare(setup)?;
         Ok(stream)
     }
 
@@ -52,24 +63,25 @@ impl Listener {
 }
 
 impl Stream {
-    pub fn connect(options: &Options) -> io::Result<Stream> {
-        let stream = match options.address.strip_prefix("unix:") {
+    pub fn connect(address: &str, setup: Setup) -> io::Result<Stream> {
+        let stream = match address.strip_prefix("unix:") {
             Some(path) => Stream::Unix(UnixStream::connect(path)?),
-            None => Stream::Tcp(TcpStream::connect(&options.address)?),
+            None => Stream::Tcp(TcpStream::connect(address)?),
         };
-        stream.prepare(options)?;
+        stream.prepare(setup)?;
         Ok(stream)
     }
 
-    fn prepare(&self, options: &Options) -> io::Result<()> {
+    fn prepare(&self, setup: Setup) -> io::Result<()> {
+        set_buffers(self.as_raw_fd(), setup)?;
         let Stream::Tcp(stream) = self else {
             return Ok(());
         };
-        if options.cubic {
+        if setup.cubic {
             // Not everyone may choose it; the result names what was in use.
             let _ = headwater_load::network::choose_cubic(stream.as_raw_fd());
         }
-        if options.nodelay {
+        if setup.nodelay {
             stream.set_nodelay(true)?;
         }
         Ok(())
@@ -96,6 +108,57 @@ impl Stream {
             Stream::Unix(_) => "none".to_string(),
         }
     }
+}
+
+/// What could not be written yet to a socket that does not block.
+#[derive(Default)]
+pub struct Unsent(Vec<u8>);
+
+impl Unsent {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Writes what was left, where there is room again. Gives whether room is waited for, where that has changed.
+    pub fn go_on(&mut self, stream: &mut Stream) -> io::Result<Option<bool>> {
+        let left = std::mem::take(&mut self.0);
+        self.write(stream, &left, true)
+    }
+
+    /// Writes what can be written behind what is left, and keeps the rest; gives the same.
+    pub fn send(&mut self, stream: &mut Stream, bytes: &[u8]) -> io::Result<Option<bool>> {
+        let waited = !self.is_empty();
+        self.write(stream, bytes, waited)
+    }
+
+    fn write(
+        &mut self,
+        stream: &mut Stream,
+        mut bytes: &[u8],
+        waited: bool,
+    ) -> io::Result<Option<bool>> {
+        while !bytes.is_empty() && self.is_empty() {
+            match stream.write(bytes) {
+                Ok(len) => bytes = &bytes[len..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.0.extend_from_slice(bytes);
+        let waits = !self.is_empty();
+        Ok((waits != waited).then_some(waits))
+    }
+}
+
+fn set_buffers(fd: RawFd, setup: Setup) -> io::Result<()> {
+    let Some(bytes) = setup.buffers else {
+        return Ok(());
+    };
+    let bytes = bytes.min(i32::MAX as usize) as i32;
+    for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
+        sys::set_option(fd, libc::SOL_SOCKET, option, &[bytes])?;
+    }
+    Ok(())
 }
 
 impl Read for Stream {
