@@ -437,8 +437,11 @@ OP(t_optmgmt) { /* slot, flags, which, value, length of the value, room */
     if (r < 0)
         return failed(fd[a[0]]);
     tell(" flags %x", ret.flags);
-    /* What is the connection's may have been given up with it, as its addresses. */
-    if (w[1] != T_TCP_MAXSEG && !(provider_of[a[0]] == TCP && t_look(fd[a[0]])))
+    /* What is the connection's may have been given up with it, as its addresses; how large its buffers are the kernel decides
+     * as it goes. */
+    int is_buffer = w[0] == XTI_GENERIC && (w[1] == XTI_SNDBUF || w[1] == XTI_RCVBUF || w[1] == T_ALLOPT);
+    int is_tcp = provider_of[a[0]] == TCP, moves = is_buffer && t_getstate(fd[a[0]]) != T_IDLE;
+    if (w[1] != T_TCP_MAXSEG && !(is_tcp && (moves || t_look(fd[a[0]]))))
         came(b, ret.opt.len, a[5]);
     return r;
 }

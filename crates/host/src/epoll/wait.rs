@@ -423,13 +423,23 @@ fn fill(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
         if room == 0 {
             break;
         }
-        let n = sys::epoll_poll(inner.ep(), &mut out[told..]).unwrap_or(0);
+        let before = told;
+        let mut few = [sys::event(0, 0); MERGED];
+        let n = if out.len() <= MERGED {
+            // What is not told is not seen either.
+            let n = sys::epoll_poll(inner.ep(), &mut few[..room]).unwrap_or(0);
+            let tell = |told, event: &epoll_event| tell(inner, out, told, event);
+            told = few[..n].iter().fold(told, tell);
+            n
+        } else {
+            let n = sys::epoll_poll(inner.ep(), &mut out[told..]).unwrap_or(0);
+            told = translate(inner, out, told, n);
+            n
+        };
         if n > 0 {
             // It holds at the next call too, as like as not.
             inner.looked = 0;
         }
-        let before = told;
-        told = translate(inner, out, told, n);
         if n < room || told == before && told > known {
             break;
         }
@@ -523,13 +533,12 @@ fn translate(inner: &mut Inner, out: &mut [epoll_event], known: usize, count: us
     })
 }
 
-/// One of the kernel's events, behind `told` ones. Where there is no room it stays to be told.
+/// One of the kernel's events, behind `told` ones, for which there is room.
 fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_event) -> usize {
     let at = Tag::of(event.u64).map(|tag| (tag, inner.tagged(tag)));
-    let is_full = told == out.len();
     let (tag, i) = match at {
         // Told by the same look before, as like as not.
-        None if is_full || inner.asks_again => {
+        None if inner.asks_again => {
             inner.keep(event);
             return told;
         }
@@ -543,10 +552,6 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
         }
         Some((tag, Some(i))) => (tag, i),
     };
-    if is_full && inner.regs[i].batch.0 != inner.batch {
-        inner.keep(event);
-        return told;
-    }
     let silent = inner.is_silent(i);
     let mut events = 0;
     if tag.is_bell() {

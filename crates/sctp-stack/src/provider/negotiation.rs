@@ -1,6 +1,7 @@
 //! The options of an endpoint, read and set: of its settings, and of the association that it has.
 
 use headwater_providers::options::{self, Kind, Known, Value};
+use headwater_providers::provider::Event;
 use headwater_tpi::option::XTI_GENERIC;
 
 use super::Sctp;
@@ -85,13 +86,16 @@ impl options::Settings for Sctp {
 }
 
 impl Sctp {
+    /// Of the association, if it is not over: what is set then is for the next one.
+    fn streams(&mut self) -> Option<i64> {
+        let connection = self.connection.as_mut()?;
+        let is_over = connection.event() == Some(Event::Disconnect);
+        (!is_over).then(|| connection.streams().into())
+    }
+
     fn set_number(&mut self, option: &Known, n: i64) -> Result<(), i32> {
-        let streams = self
-            .connection
-            .as_ref()
-            .map(|body| i64::from(body.streams()));
         match option.name {
-            T_SCTP_SID if streams.is_some_and(|most| n >= most) => return Err(libc::EINVAL),
+            T_SCTP_SID if self.streams().is_some_and(|most| n >= most) => return Err(libc::EINVAL),
             T_SCTP_RESET_ASSOC if n != 0 => return self.obey(Order::ResetAssociation),
             T_SCTP_AUTH_ACTIVE => {
                 if n != i64::from(self.settings.chosen.association.active_key) {
