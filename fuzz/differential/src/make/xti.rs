@@ -443,7 +443,9 @@ impl Maker {
 
     fn receives(&mut self) {
         let slot = self.receiver();
-        let (n, m) = (self.room(), self.room());
+        // Of two that wait, one of them without room, either may be the first.
+        let least = self.may_wait[slot as usize] as i64;
+        let (n, m) = (self.room().max(least), self.room());
         match self.below(5) {
             0 => self.at(slot, "t_rcvv", &[n, m]),
             _ => self.at(slot, "t_rcv", &[n]),
@@ -683,11 +685,8 @@ impl Maker {
 
     fn receives_datagrams(&mut self) {
         let slot = self.any();
-        let (n, m, address) = (
-            self.room(),
-            self.room(),
-            self.of(&[300, 300, 300, 300, 0, 5]),
-        );
+        let (n, m) = (self.room(), self.room());
+        let address = self.of(&[300, 300, 300, 300, 0, 5]);
         match self.below(8) {
             0 => self.at(slot, "t_rcvvudata", &[n, m, address]),
             1 => {
