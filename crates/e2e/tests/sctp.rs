@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use headwater_e2e::{PATIENCE, Running, network, program};
 use headwater_testkit::needs;
 use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
-use sctp_peers::{Tally, await_ready, counted, ours, pion, serve_udp, stack, tally, usrsctp, wire};
+use sctp_peers::{
+    Tally, await_ready, counted, ours, pion, serve_udp, serve_usrsctp, stack, tally, usrsctp, wire,
+};
 
 const OUR_UDP: u16 = 9900;
 const THEIR_UDP: u16 = 9901;
@@ -26,11 +28,7 @@ const GIVEN_UP: &str = "usrsctp's program has not read something each time";
 fn usrsctp_has_discarded_all() -> bool {
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    let server = serve_udp(
-        &lab,
-        usrsctp(&lab, "discard_server", &["9901", "9900"]),
-        THEIR_UDP,
-    );
+    let server = serve_usrsctp(&lab, usrsctp(&lab, "discard_server", &["9901", "9900"]));
     let client = ours(
         &lab,
         &[
@@ -71,11 +69,7 @@ fn usrsctp_echoes_what_we_send() {
     needs!("tshark", "namespaces", "libusrsctp-examples");
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    let _server = serve_udp(
-        &lab,
-        usrsctp(&lab, "echo_server", &["9901", "9900"]),
-        THEIR_UDP,
-    );
+    let _server = serve_usrsctp(&lab, usrsctp(&lab, "echo_server", &["9901", "9900"]));
     for (count, size) in [("200", 1), ("200", 3000), ("20", 10_000)] {
         let size_text = size.to_string();
         let client = ours(
@@ -301,7 +295,10 @@ fn usrsctp_and_we_get_through_loss() {
     let capture = Capture::start(&lab, "near0", &[OUR_UDP]);
     wire::lose(&lab, 10);
     far.lose(&lab, 10);
-    let _server = lab.start(far.command(&lab, &usrsctp(&lab, "echo_server", &["9901", "9900"])));
+    let _server = serve_usrsctp(
+        &lab,
+        far.command(&lab, &usrsctp(&lab, "echo_server", &["9901", "9900"])),
+    );
     let client = ours(
         &lab,
         &[

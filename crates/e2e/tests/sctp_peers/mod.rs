@@ -99,7 +99,7 @@ pub fn pion(lab: &Lab, words: &[&str]) -> Command {
 }
 
 /// Waits until an example of usrsctp's that says nothing serves: it has all of its threads, and the first sleeps until a peer comes.
-pub fn await_usrsctp(server: &Running) {
+fn await_usrsctp(server: &Running) {
     let begun = Instant::now();
     let of = |file: &str| format!("/proc/{}/{file}", server.pid());
     let has_timer = || {
@@ -122,6 +122,14 @@ pub fn await_usrsctp(server: &Running) {
         );
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Starts one of usrsctp's servers, where it says nothing, and waits until it serves: it has its UDP port before its socket listens, and refuses whoever comes
+/// between the two.
+pub fn serve_usrsctp(lab: &Lab, command: Command) -> Running {
+    let server = lab.start(command);
+    await_usrsctp(&server);
+    server
 }
 
 /// Starts a program and waits until somebody has bound this UDP port.

@@ -6,7 +6,7 @@ use headwater_e2e::{lab, program::Output};
 use headwater_testkit::needs;
 
 use crate::ground::Ground;
-use crate::sctp_peers::{await_usrsctp, usrsctp};
+use crate::sctp_peers::{serve_usrsctp, usrsctp};
 
 everywhere! {
     ["erlang-base"]
@@ -103,8 +103,7 @@ fn usrsctp_echoes() {
     for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
         let ground = Ground::towards(port);
         let server = usrsctp(&ground.lab, "echo_server", words);
-        let server = ground.lab.start(ground.there(server));
-        await_usrsctp(&server);
+        let _server = serve_usrsctp(&ground.lab, ground.there(server));
         let words = script(&["call_usrsctp", "10.0.0.1", "10.0.0.2", "7"]);
         let output = ground.lab.run(erlang(ground.client("escript", &words)));
         assert_eq!(told(output, "echoed "), 40);

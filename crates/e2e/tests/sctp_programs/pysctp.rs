@@ -9,7 +9,7 @@ use headwater_testkit::needs;
 
 use crate::ground::{Ground, await_said};
 use crate::lksctp;
-use crate::sctp_peers::{await_usrsctp, usrsctp};
+use crate::sctp_peers::{serve_usrsctp, usrsctp};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -118,8 +118,7 @@ fn its_remote_test() {
     for (port, words) in [(None, &[][..]), (Some(9901), &["9901", "9899"])] {
         let ground = Ground::towards(port);
         let server = usrsctp(&ground.lab, "echo_server", words);
-        let server = ground.lab.start(ground.there(server));
-        await_usrsctp(&server);
+        let _server = serve_usrsctp(&ground.lab, ground.there(server));
         let client = remote(&ground, &script, "7");
         await_said(&client, TEXT);
     }
