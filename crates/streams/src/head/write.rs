@@ -241,16 +241,30 @@ impl<'a> Source<'a> {
 
     /// Moves on by `to.len()` bytes, copying them. The caller asks for no more than there are.
     pub fn take(&mut self, mut to: &mut [u8]) {
-        while !to.is_empty()
+        self.each(to.len(), |part| {
+            to[..part.len()].copy_from_slice(part);
+            to = &mut core::mem::take(&mut to)[part.len()..];
+        });
+    }
+
+    /// The same, behind what `to` has.
+    pub fn append(&mut self, to: &mut Vec<u8>, len: usize) {
+        to.reserve(len);
+        self.each(len, |part| to.extend_from_slice(part));
+    }
+
+    fn each(&mut self, mut len: usize, mut take: impl FnMut(&[u8])) {
+        while len > 0
             && let Some(v) = self.iov.first()
         {
-            let n = (v.iov_len - self.skip).min(to.len());
-            // SAFETY: the program's buffer, as writev(2) wants it.
-            unsafe {
-                let from = (v.iov_base as *const u8).add(self.skip);
-                core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), n);
+            let n = (v.iov_len - self.skip).min(len);
+            if n > 0 {
+                // SAFETY: the program's buffer, as writev(2) wants it, of which `skip` bytes and these are no more than there are.
+                take(unsafe {
+                    core::slice::from_raw_parts((v.iov_base as *const u8).add(self.skip), n)
+                });
             }
-            to = &mut to[n..];
+            len -= n;
             self.skip += n;
             if self.skip == v.iov_len {
                 self.iov = &self.iov[1..];

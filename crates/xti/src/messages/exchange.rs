@@ -183,8 +183,8 @@ pub(super) fn take_into(
 
 /// So many bytes of the program's that come next.
 pub(super) fn gather(source: &mut Source<'_>, len: usize) -> Vec<u8> {
-    let mut all = vec![0; len];
-    source.take(&mut all);
+    let mut all = Vec::new();
+    source.append(&mut all, len);
     all
 }
 
