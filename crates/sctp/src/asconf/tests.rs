@@ -257,7 +257,8 @@ fn what_is_not_understood_is_reported_and_not_asked_again() {
     );
     us.ask(Change::SetPrimary(ip(1)), &[ip(1)])
         .expect("that may still work");
-    assert!(us.wants());
+    assert!(us.outstanding.is_none());
+    assert_eq!(us.queue, [Change::SetPrimary(ip(1))]);
 }
 
 #[test]
