@@ -15,7 +15,7 @@ use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-use headwater_load::raw;
+use headwater_load::sys;
 use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
 
@@ -151,7 +151,7 @@ fn judge(spent: &Times, wall_ns: f64, own_ns: f64, tick_ns: f64) -> Option<Distu
 
 /// CPU time of this process and of all that it has waited for.
 fn own_ns() -> u64 {
-    raw::both_ends().0
+    sys::usage_of_all().cpu_ns()
 }
 
 fn tick_ns() -> f64 {

@@ -102,7 +102,8 @@ fn run(mut server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<
     if status != 0 {
         return Err(io::Error::other("the other end failed"));
     }
-    let (cpu, switches) = both_ends();
+    let used = sys::usage_of_all();
+    let (cpu, switches) = (used.cpu_ns(), used.switches());
     println!(
         "{{\"messages\":{messages},\"all_messages\":{messages},\"seconds\":{:.9},\"bytes\":{},{latency},\
          \"user_ns\":{cpu},\"system_ns\":0,\"voluntary\":{switches},\"involuntary\":0,\"congestion\":\"none\",\
@@ -191,12 +192,6 @@ fn measure(wire: &mut impl Wire, work: &Work) -> io::Result<(u64, Duration, Stri
         times.quantile(0.99)
     );
     Ok((turn, start.elapsed(), latency))
-}
-
-/// CPU time in nanoseconds and context switches of this process and of all children that it has waited for.
-pub fn both_ends() -> (u64, u64) {
-    let used = sys::usage_of_all();
-    (used.cpu_ns(), used.switches())
 }
 
 /// Where that can't be, it runs where it did.

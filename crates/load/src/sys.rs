@@ -26,7 +26,7 @@ pub fn usage_of_all() -> Usage {
     usage().plus(usage_of(libc::RUSAGE_CHILDREN))
 }
 
-/// The same of RUSAGE_CHILDREN, those that have been waited for.
+/// Of RUSAGE_SELF, or of RUSAGE_CHILDREN: those that have been waited for.
 pub fn usage_of(who: i32) -> Usage {
     // SAFETY: rusage is plain integers, and getrusage fills it.
     let usage = unsafe {
@@ -54,8 +54,9 @@ impl Usage {
 
     /// The part of it that falls on `some` of `all`.
     pub fn scaled(self, some: u64, all: u64) -> Usage {
-        let share = some as f64 / all.max(1) as f64;
-        self.with(self, |value, _| (value as f64 * share) as u64)
+        self.with(self, |value, _| {
+            (value as f64 * some as f64 / all.max(1) as f64) as u64
+        })
     }
 
     fn with(self, other: Usage, of: impl Fn(u64, u64) -> u64) -> Usage {

@@ -62,8 +62,8 @@ pub trait Link: Send + Sync {
     /// than all: there is no room now, and the rest may be offered again.
     fn send(&self, runs: &[Run<'_>]) -> usize;
 
-    /// Hands over what has come, at most one batch, from each packet's SCTP header on and unchecked; the number of packets. EAGAIN when there is nothing; another error when there
-    /// are [`Link::troubles`] too.
+    /// Hands over what has come, at most one batch, from each packet's SCTP header on and unchecked; the number of packets. EAGAIN
+    /// when there is nothing; another error when there are [`Link::troubles`] too.
     fn receive(&self, each: &mut dyn FnMut(&Arrived<'_>)) -> sys::Result<usize>;
 
     /// Hands over the errors that are queued.

@@ -16,6 +16,7 @@ use headwater_host::sys::SocketAddress;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
 use headwater_sctp::endpoint::Arrived;
+use headwater_streams::attach::unix;
 use syscalls::{Sysno, syscall};
 
 use super::choice::mapped;
@@ -394,19 +395,12 @@ impl Name {
     }
 
     fn of(what: fmt::Arguments<'_>) -> Name {
-        let mut address: libc::sockaddr_un = sys::zeroed();
-        address.sun_family = libc::AF_UNIX as _;
         let mut text = [0u8; 64];
         let mut rest = &mut text[..];
         let _ = write!(rest, "headwater-sctp/{what}");
         let used = 64 - rest.len();
-        for (to, &from) in address.sun_path[1..].iter_mut().zip(&text[..used]) {
-            *to = from as _;
-        }
-        Name {
-            address,
-            len: (size_of::<libc::sa_family_t>() + 1 + used) as u32,
-        }
+        let (address, len) = unix::named(&text[..used]);
+        Name { address, len }
     }
 
     pub fn pointer(&self) -> *const libc::sockaddr {

@@ -7,6 +7,7 @@ use headwater_channel::wait::Learner;
 use headwater_channel::waiter::{self, Alone};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::{hidden, signal, sys};
+use headwater_streams::pipe::bell_in;
 use syscalls::{Sysno, syscall};
 
 /// Longest sleep beside other descriptors, in nanoseconds.
@@ -135,7 +136,7 @@ impl Signal {
 
     /// As [`Signal::sleep`], or until one of `others` is readable: then true.
     pub fn sleep_beside(&self, seen: u32, ns: Option<u64>, others: &[i32]) -> sys::Result<bool> {
-        let poke = made(&self.poke)?;
+        let poke = bell_in(&self.poke)?;
         let mut set = readable([poke].iter().chain(others).copied());
         // One poke may be taken by another thread that sleeps here.
         let slice = ns.map_or(SLICE, |ns| ns.min(SLICE));
@@ -149,7 +150,7 @@ impl Signal {
 
     /// The descriptor, made at the first call. Hidden.
     pub fn descriptor(&self) -> sys::Result<i32> {
-        made(&self.bell)
+        bell_in(&self.bell)
     }
 
     #[inline]
@@ -199,23 +200,6 @@ impl Drop for Signal {
         hidden::close(*self.bell.get_mut());
         hidden::close(*self.poke.get_mut());
     }
-}
-
-/// The eventfd of a place, made when it is first asked for. Hidden.
-pub fn made(place: &AtomicI32) -> sys::Result<i32> {
-    let known = place.load(Ordering::Acquire);
-    if known >= 0 {
-        return Ok(known);
-    }
-    let fresh = bell::create().and_then(hidden::hide_needed)?;
-    let first = place.compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
-    Ok(match first {
-        Ok(_) => fresh,
-        Err(other) => {
-            hidden::close(fresh);
-            other
-        }
-    })
 }
 
 /// A set for poll(2) of descriptors that may become readable.

@@ -354,10 +354,7 @@ pub fn bell_in(word: &AtomicI32) -> sys::Result<i32> {
 }
 
 /// The same of any hidden descriptor.
-pub(crate) fn made_in(
-    word: &AtomicI32,
-    make: impl FnOnce() -> sys::Result<i32>,
-) -> sys::Result<i32> {
+pub fn made_in(word: &AtomicI32, make: impl FnOnce() -> sys::Result<i32>) -> sys::Result<i32> {
     let known = word.load(Ordering::Acquire);
     if known >= 0 {
         return Ok(known);

@@ -105,13 +105,23 @@ macro_rules! primitives {
             /// in the same as its question.
             pub fn is_high(&self) -> bool {
                 match self {
-                    $($direction::$name { .. } => stringify!($($high)?) == "high",)+
+                    $($direction::$name { .. } => $crate::wire::is_high!($($high)?),)+
                 }
             }
         }
     };
 }
 pub(crate) use primitives;
+
+macro_rules! is_high {
+    () => {
+        false
+    };
+    (high) => {
+        true
+    };
+}
+pub(crate) use is_high;
 
 /// PRIM_type.
 pub(crate) fn prim_of(bytes: &[u8]) -> Result<i32, Malformed> {

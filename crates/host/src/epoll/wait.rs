@@ -471,7 +471,7 @@ fn add_what_holds(inner: &mut Inner, out: &mut [epoll_event]) {
         (*at, *entry) = (i, sys::entry(inner.regs[i].fd, watched as i16));
         count += 1;
     }
-    if sys::ppoll(&mut asked[..count], Some(0)).unwrap_or(0) == 0 {
+    if count == 0 || sys::ppoll(&mut asked[..count], Some(0)).unwrap_or(0) == 0 {
         return;
     }
     for (&i, entry) in at.iter().zip(&asked[..count]) {

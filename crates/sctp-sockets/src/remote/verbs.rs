@@ -8,6 +8,7 @@ use headwater_channel::bell;
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::{hidden, signal, sys};
 use headwater_providers::loopback::buffers;
+use headwater_streams::pipe;
 
 use super::link::{Answer, Link};
 use super::wire::{Reader, Verb, Writer};
@@ -293,22 +294,10 @@ impl Remote {
     }
 
     fn bell(&self) -> sys::Result<i32> {
-        let known = self.bell.load(Ordering::Acquire);
-        if known >= 0 {
-            return Ok(known);
-        }
-        let fresh = self.ask(self.asking(Verb::Bell))?;
-        let fresh = fresh.passed.ok_or(libc::EMFILE)?;
-        match self
-            .bell
-            .compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire)
-        {
-            Ok(_) => Ok(fresh),
-            Err(other) => {
-                hidden::close(fresh);
-                Ok(other)
-            }
-        }
+        pipe::made_in(&self.bell, || {
+            let answer = self.ask(self.asking(Verb::Bell))?;
+            answer.passed.ok_or(libc::EMFILE)
+        })
     }
 
     // ---- waiting ----

@@ -35,9 +35,18 @@ pub enum Error {
 
 macro_rules! errors {
     ($($variant:ident = $errno:ident, $kind:ident, $text:literal;)*) => {
-        /// Of each but [`Error::Failed`]: errno, kind and text.
-        const TABLE: &[(Error, Errno, io::ErrorKind, &str)] =
-            &[$((Error::$variant, libc::$errno, io::ErrorKind::$kind, $text)),*];
+        /// Each but [`Error::Failed`], with its errno.
+        const TABLE: &[(Error, Errno)] = &[$((Error::$variant, libc::$errno)),*];
+
+        impl Error {
+            /// Errno, kind and text, or the errno that it failed with.
+            fn row(self) -> Result<(Errno, io::ErrorKind, &'static str), Errno> {
+                match self {
+                    $(Error::$variant => Ok((libc::$errno, io::ErrorKind::$kind, $text)),)*
+                    Error::Failed(errno) => Err(errno),
+                }
+            }
+        }
     };
 }
 
@@ -56,15 +65,7 @@ errors! {
 impl Error {
     /// The errno that a call in C would have set.
     pub fn errno(self) -> Errno {
-        self.row().map_or_else(|errno| errno, |row| row.1)
-    }
-
-    /// Its row, or the errno that it failed with.
-    fn row(self) -> Result<&'static (Error, Errno, io::ErrorKind, &'static str), Errno> {
-        match self {
-            Error::Failed(errno) => Err(errno),
-            known => TABLE.iter().find(|row| row.0 == known).ok_or(libc::EINVAL),
-        }
+        self.row().map_or_else(|errno| errno, |row| row.0)
     }
 }
 
@@ -96,7 +97,7 @@ impl std::error::Error for Error {}
 impl From<Error> for io::Error {
     fn from(e: Error) -> io::Error {
         match e.row() {
-            Ok((_, _, kind, _)) => io::Error::new(*kind, e),
+            Ok((_, kind, _)) => io::Error::new(kind, e),
             Err(errno) => io::Error::from_raw_os_error(errno),
         }
     }

@@ -97,7 +97,7 @@ pub fn which(end: &Received) -> (u32, bool) {
 }
 
 fn body(what: u64, more: u64) -> Body {
-    [MAGIC, what, more, 0, 0, 0, 0, 0]
+    rights::body([MAGIC, what, more])
 }
 
 /// Connects to whoever has bound the address, and asks. The connection comes back with the answer; it ends when the other

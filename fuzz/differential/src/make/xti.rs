@@ -635,7 +635,7 @@ impl Maker {
     fn options(&mut self) {
         let slot = self.any();
         let (request, which) = (self.of(&REQUESTS), self.below(22));
-        // Buffers stay large: when an endpoint is full is not the same for all ways. The least of datagrams holds one.
+        // Buffers stay large: when an endpoint is full is not the same for all ways.
         let value = match which {
             0 | 1 if matches!(self.providers[slot as usize], Ticlts | Udp2) => {
                 self.of(&[100_000, -1])
@@ -644,7 +644,8 @@ impl Maker {
             2 | 3 => 1,
             _ => self.of(&[0, 1, 5, 64, -1]),
         };
-        // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not; one a small buffer.
+        // Eight bytes hold a mark that no connection reaches, and what came before it was set is told or not. One byte
+        // would be a small buffer.
         let lengths = match which {
             0 | 1 => [4, 4, 4, 8, 4, 0, 3],
             2 | 3 => [4, 4, 4, 4, 1, 0, 3],

@@ -5,7 +5,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Until {
     Time(Duration),
-    /// Messages of each connection.
+    /// Messages, as the program counts them.
     Count(u64),
 }
 

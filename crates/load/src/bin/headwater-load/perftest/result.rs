@@ -10,7 +10,7 @@ pub struct Measured {
     /// With the warm-up.
     pub all_messages: u64,
     pub time: Duration,
-    /// Of both processes, for `messages`.
+    /// Of this process and the children that it has waited for, for `messages`.
     pub used: Usage,
 }
 
