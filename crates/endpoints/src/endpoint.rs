@@ -224,7 +224,11 @@ impl Endpoint {
     /// Runs `f` inside the lock; TBADF once it is closed.
     #[inline]
     fn with<T>(&self, f: impl FnOnce(&mut Core) -> Outcome<T>) -> Outcome<T> {
-        self.look(f).unwrap_or_else(|| refuse(error::TBADF))
+        // Not by `look`: an outcome in an option is moved twice, which each send and receive would pay.
+        match &mut *self.enter() {
+            Some(core) => f(core),
+            None => refuse(error::TBADF),
+        }
     }
 
     /// As [`with`](Endpoint::with), for what may change the provider's descriptors, or what threads sleep for.
