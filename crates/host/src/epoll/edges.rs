@@ -236,6 +236,11 @@ impl Inner {
             events => self.holding(i, events, false),
         };
         if kept == 0 {
+            let reg = &mut self.regs[i];
+            if take && reg.events & (ET | ONESHOT) == ET {
+                // A wait that finds nothing of it has looked, as epoll(7)'s does. What comes is another edge.
+                reg.kept = 0;
+            }
             return self.shared(i, take, kernel);
         }
         if take {
@@ -322,7 +327,7 @@ impl Inner {
                 }
             }
             reg.last.ends = d.ends(reg.h);
-            if kernel || came_by_kernel {
+            if kernel || came_by_kernel || !known {
                 reg.last.by_kernel = by_kernel.count;
             }
             if ready & OUT != 0 {
