@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::{errors, route};
 use headwater_sctp::endpoint::Arrived;
+pub use headwater_sctp::endpoint::Unreachable;
 
 use super::guarded::Guarded;
 
@@ -28,24 +29,11 @@ pub struct Run<'a> {
     pub fragment: bool,
 }
 
-/// What the network (or the kernel) said of packets that left earlier.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
-    /// No way to the host or its network.
-    Host,
-    /// Nobody there speaks the protocol (ICMP: protocol unreachable; with encapsulation, UDP port unreachable).
-    Protocol,
-    /// The UDP port of this host was nobody's for a moment, and is somebody's again.
-    Passing,
-    /// The largest IP packet that the path takes, as told.
-    TooBig(u32),
-}
-
-/// The packet it said it of.
+/// What the network (or the kernel) said of a packet that left earlier.
 #[derive(Clone, Copy, Debug)]
 pub struct Returned<'a> {
     pub to: IpAddr,
-    pub trouble: Trouble,
+    pub what: Unreachable,
     /// The beginning of the packet from its SCTP header on; empty if it is not told.
     pub quoted: &'a [u8],
 }
@@ -106,43 +94,8 @@ pub trait Link: Send + Sync {
     fn forked(&self);
 }
 
-/// A packet's beginning, by which the association can be told.
-const QUOTE: usize = 64;
-/// Of a socket at a time, and of those that were to leave.
+/// Of a socket at a time.
 const MOST_TROUBLES: usize = 64;
-
-/// Packets for which the kernel knew no way, until they are asked for: where they were to go, and how they begin.
-struct Unsent(Guarded<Vec<(IpAddr, Vec<u8>)>>);
-
-impl Unsent {
-    fn new() -> Unsent {
-        Unsent(Guarded::new(Vec::new()))
-    }
-
-    /// A packet did not leave. That one is too long is in the error queue, with the limit.
-    fn note(&self, to: IpAddr, packet: &[u8], errno: i32) {
-        if !matches!(
-            errno,
-            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL
-        ) {
-            return;
-        }
-        let mut unsent = self.0.enter();
-        if unsent.len() < MOST_TROUBLES {
-            unsent.push((to, packet[..packet.len().min(QUOTE)].to_vec()));
-        }
-    }
-
-    fn hand_over(&self, each: &mut dyn FnMut(&Returned<'_>)) {
-        for (to, quoted) in core::mem::take(&mut *self.0.enter()) {
-            each(&Returned {
-                to,
-                trouble: Trouble::Host,
-                quoted: &quoted,
-            });
-        }
-    }
-}
 
 /// What a socket's error queue holds, and what it quotes of the packet.
 fn failures(fd: i32, mut each: impl FnMut(&errors::Failure, &[u8])) {

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{process, sys};
 use headwater_providers::flusher::{self, Holder};
-use headwater_sctp::endpoint::{Arrived, Unreachable, out_of_the_blue};
+use headwater_sctp::endpoint::{Arrived, out_of_the_blue};
 
 use super::environment;
 use super::guarded::Guarded;
 use super::link::udp::Udp;
-use super::link::{Link, Run, Trouble};
+use super::link::{Link, Run};
 use super::on_host::Share;
 use super::registry::{Registry, Reservation};
 
@@ -309,9 +309,7 @@ impl Stack {
                 return;
             };
             if let Some(served) = self.served(port) {
-                let udp = if link.name() == "udp" { 8 } else { 0 };
-                let headers = udp + if returned.to.is_ipv6() { 40 } else { 20 };
-                served.unreachable(now, returned, unreachable(returned.trouble, headers));
+                served.unreachable(now, returned);
                 if served.touch() {
                     pumping.touched.push(served);
                 }
@@ -412,16 +410,6 @@ impl Stack {
             served.list(false);
         }
         all
-    }
-}
-
-/// As the engine has it: `headers` are those below the packet.
-pub fn unreachable(trouble: Trouble, headers: usize) -> Unreachable {
-    match trouble {
-        Trouble::Host => Unreachable::Host,
-        Trouble::Protocol => Unreachable::Port,
-        Trouble::Passing => Unreachable::Passing,
-        Trouble::TooBig(mtu) => Unreachable::TooBig((mtu as usize).saturating_sub(headers)),
     }
 }
 

@@ -58,8 +58,6 @@ pub enum ConnectError {
 /// What the network says of a packet of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreachable {
-    /// The host or its network can't be reached.
-    Host,
     /// Nobody there understands SCTP, or listens to the UDP port.
     Port,
     /// Nobody listened to the UDP port for a moment, which has passed: worth another try at once.
@@ -492,8 +490,7 @@ impl Endpoint {
                 && proposed.is_some_and(|tag| *tag == association.local_tag().to_be_bytes());
             match kind {
                 Unreachable::TooBig(mtu) if ours => association.too_big(to, mtu),
-                Unreachable::Port if ours || init => association.unreachable(now, to, true),
-                Unreachable::Host if ours || init => association.unreachable(now, to, false),
+                Unreachable::Port if ours || init => association.unreachable(now, to),
                 Unreachable::Passing if init => association.init_missed(),
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use headwater_sctp_stack::link::raw::{Raw, Unusable, is_usable};
-use headwater_sctp_stack::link::{Link, Run, Trouble};
+use headwater_sctp_stack::link::{Link, Run, Unreachable};
 
 use crate::network::{drop_privileges, inside};
 use crate::until;
@@ -93,10 +93,14 @@ fn too_long_packets_are_reported_with_the_limit() {
         );
         let mut said = Vec::new();
         let told = until("trouble", || {
-            link.troubles(&mut |r| said.push((r.to, r.trouble)));
+            link.troubles(&mut |r| said.push((r.to, r.what)));
             said.pop()
         });
-        assert_eq!(told, (home, Trouble::TooBig(65_536)));
+        assert_eq!(
+            told,
+            (home, Unreachable::TooBig(65_536 - 20)),
+            "IP's header is not SCTP's"
+        );
     });
 }
 

@@ -13,11 +13,11 @@ use headwater_host::log::{self, Level};
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
-use headwater_ipnet::{self as ip, Program, RawSocket, errors, icmp};
+use headwater_ipnet::{self as ip, Program, RawSocket, icmp};
 use headwater_providers::loopback::listening::is_lack;
-use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::endpoint::{Arrived, Unreachable};
 
-use super::{Link, Returned, Routes, Run, Trouble, Unsent, failures, watch_all};
+use super::{Link, Returned, Routes, Run, failures, watch_all};
 use crate::guarded::Guarded;
 use crate::registry::DYNAMIC;
 
@@ -87,7 +87,6 @@ pub struct Raw {
     listeners: AtomicU64,
     retry: AtomicU64,
     arriving: Guarded<[Inbox; 2]>,
-    unsent: Unsent,
     routes: Routes,
 }
 
@@ -139,7 +138,6 @@ impl Raw {
             listeners: AtomicU64::new(0),
             retry: AtomicU64::new(u64::MAX),
             arriving: Guarded::new([Inbox::new(false, BATCH), Inbox::new(true, BATCH)]),
-            unsent: Unsent::new(),
             routes: Routes::new(),
         })
     }
@@ -187,10 +185,7 @@ impl Raw {
                 {
                     tries += 1
                 }
-                Err(errno) => {
-                    self.unsent.note(packets[done].to, &[], errno);
-                    (done, tries) = (done + 1, 0);
-                }
+                Err(_) => (done, tries) = (done + 1, 0),
             }
         }
         done
@@ -244,13 +239,8 @@ fn hand_over(socket: &RawSocket, inbox: &mut Inbox, each: &mut dyn FnMut(&Arrive
     count
 }
 
-fn trouble(failure: &errors::Failure) -> Option<Trouble> {
-    match failure.trouble {
-        Some(icmp::Trouble::Protocol) => Some(Trouble::Protocol),
-        Some(icmp::Trouble::Net | icmp::Trouble::Host | icmp::Trouble::Port) => Some(Trouble::Host),
-        Some(icmp::Trouble::TooBig(mtu)) => Some(Trouble::TooBig(mtu)),
-        _ => None,
-    }
+fn headers(to: IpAddr) -> usize {
+    if to.is_ipv6() { 40 } else { 20 }
 }
 
 impl Link for Raw {
@@ -330,7 +320,6 @@ impl Link for Raw {
     }
 
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>)) {
-        self.unsent.hand_over(each);
         for socket in self.sockets() {
             failures(socket.fd(), |failure, quoted| {
                 // What other processes have sent is told here too.
@@ -338,17 +327,16 @@ impl Link for Raw {
                     [a, b, ..] => self.is_ours(u16::from_be_bytes([a, b])),
                     _ => true,
                 };
-                if let Some(trouble) = trouble(failure).filter(|_| ours) {
-                    let to = failure.to.ip();
-                    if matches!(trouble, Trouble::TooBig(_)) {
+                let to = failure.to.ip();
+                let what = match failure.trouble {
+                    Some(icmp::Trouble::Protocol) if ours => Unreachable::Port,
+                    Some(icmp::Trouble::TooBig(mtu)) if ours => {
                         self.routes.forget(to);
+                        Unreachable::TooBig((mtu as usize).saturating_sub(headers(to)))
                     }
-                    each(&Returned {
-                        to,
-                        trouble,
-                        quoted,
-                    });
-                }
+                    _ => return,
+                };
+                each(&Returned { to, what, quoted });
             });
         }
     }
@@ -358,8 +346,7 @@ impl Link for Raw {
     }
 
     fn largest(&self, to: IpAddr) -> usize {
-        let headers = if to.is_ipv6() { 40 } else { 20 };
-        self.routes.largest(to, headers, LARGEST)
+        self.routes.largest(to, headers(to), LARGEST)
     }
 
     fn open_port(&self, port: u16) -> sys::Result<()> {

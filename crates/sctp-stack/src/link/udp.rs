@@ -19,11 +19,11 @@ use headwater_ipnet::incoming::Incoming;
 use headwater_ipnet::socket::{fragment, fragmenting};
 use headwater_ipnet::{errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
-use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::endpoint::{Arrived, Unreachable};
 use libc::{iovec, mmsghdr};
 use syscalls::{Sysno, syscall};
 
-use super::{Link, Returned, Routes, Run, Trouble, Unsent, failures, watch, watch_all};
+use super::{Link, Returned, Routes, Run, failures, watch, watch_all};
 use crate::guarded::Guarded;
 use crate::here::is_here;
 use crate::registry::Registry;
@@ -63,7 +63,6 @@ pub struct Udp {
     arriving: Guarded<Arriving>,
     /// Too large for the stack of a signal handler. Empty while a thread uses it.
     outgoing: Guarded<Option<Box<Outgoing>>>,
-    unsent: Unsent,
     routes: Routes,
 }
 
@@ -108,7 +107,6 @@ impl Udp {
                 turn: 0,
             }),
             outgoing: Guarded::new(Some(Outgoing::new())),
-            unsent: Unsent::new(),
             routes: Routes::new(),
         })
     }
@@ -197,9 +195,8 @@ impl Udp {
                     Err(libc::EAGAIN) => return 0,
                     // Of an earlier packet: the error queue has it.
                     Err(libc::ECONNREFUSED | libc::EHOSTUNREACH) if tries < 2 => tries += 1,
-                    Err(errno) => {
+                    Err(_) => {
                         self.complained.store(true, Ordering::Relaxed);
-                        self.unsent.note(run.to, bytes, errno);
                         break;
                     }
                 }
@@ -306,20 +303,18 @@ impl Link for Udp {
     }
 
     fn troubles(&self, each: &mut dyn FnMut(&Returned<'_>)) {
-        self.unsent.hand_over(each);
         for fd in self.sockets() {
             failures(fd, |failure, quoted| {
-                let trouble = match self.was_between_holders(failure) {
-                    true => Some(Trouble::Passing),
-                    false => trouble(failure),
+                let to = failure.to.ip().to_canonical();
+                let what = match failure.trouble {
+                    _ if self.was_between_holders(failure) => Unreachable::Passing,
+                    Some(icmp::Trouble::Port | icmp::Trouble::Protocol) => Unreachable::Port,
+                    Some(icmp::Trouble::TooBig(mtu)) => {
+                        Unreachable::TooBig((mtu as usize).saturating_sub(headers(to)))
+                    }
+                    _ => return,
                 };
-                if let Some(trouble) = trouble {
-                    each(&Returned {
-                        to: failure.to.ip().to_canonical(),
-                        trouble,
-                        quoted,
-                    });
-                }
+                each(&Returned { to, what, quoted });
             });
         }
     }
@@ -329,8 +324,7 @@ impl Link for Udp {
     }
 
     fn largest(&self, to: IpAddr) -> usize {
-        let headers = if to.is_ipv6() { HEADERS_V6 } else { HEADERS };
-        self.routes.largest(to, headers, LARGEST + headers)
+        self.routes.largest(to, headers(to), LARGEST + headers(to))
     }
 
     fn pass_on(&self, port: u16, packet: &Arrived<'_>) -> bool {
@@ -470,17 +464,8 @@ fn destination(control: &[u8]) -> Option<IpAddr> {
     })
 }
 
-fn trouble(failure: &errors::Failure) -> Option<Trouble> {
-    match failure.trouble {
-        Some(icmp::Trouble::Port | icmp::Trouble::Protocol) => Some(Trouble::Protocol),
-        Some(icmp::Trouble::Net | icmp::Trouble::Host) => Some(Trouble::Host),
-        Some(icmp::Trouble::TooBig(mtu)) => Some(Trouble::TooBig(mtu)),
-        Some(_) => None,
-        None => match failure.errno {
-            libc::EHOSTUNREACH | libc::ENETUNREACH => Some(Trouble::Host),
-            _ => None,
-        },
-    }
+fn headers(to: IpAddr) -> usize {
+    if to.is_ipv6() { HEADERS_V6 } else { HEADERS }
 }
 
 /// A socket of both versions, or of IPv4 where there is no other. Where something has run out there may be another later.

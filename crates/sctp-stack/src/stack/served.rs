@@ -10,7 +10,7 @@ use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::sys;
 use headwater_providers::flusher::{self, Went};
 use headwater_sctp::Time;
-use headwater_sctp::endpoint::{Arrived, AssocId, Endpoint, Unreachable};
+use headwater_sctp::endpoint::{Arrived, AssocId, Endpoint};
 use headwater_sctp::event::{Down, Event};
 
 use super::Stack;
@@ -149,11 +149,10 @@ impl Served {
         self.listed.swap(on, Ordering::SeqCst) != on
     }
 
-    pub fn unreachable(&self, now: u64, returned: &Returned<'_>, what: Unreachable) {
+    pub fn unreachable(&self, now: u64, returned: &Returned<'_>) {
         let mut inner = self.inner.enter();
-        inner
-            .engine
-            .unreachable(Time(now), returned.to, what, returned.quoted);
+        let Returned { to, what, quoted } = *returned;
+        inner.engine.unreachable(Time(now), to, what, quoted);
     }
 
     /// After packets have come.

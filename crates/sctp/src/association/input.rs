@@ -314,17 +314,17 @@ impl Association {
         }
     }
 
-    /// The network says that nobody there speaks SCTP, or that nobody is there.
-    pub(crate) fn unreachable(&mut self, now: Time, to: core::net::IpAddr, nobody: bool) {
-        if nobody && self.state == State::CookieWait {
+    /// The network says that nobody there speaks SCTP. (That a host can't be reached may pass, and is not heard.)
+    pub(crate) fn unreachable(&mut self, now: Time, to: core::net::IpAddr) {
+        if self.state == State::CookieWait {
             self.end(Down::SetupFailed { refused: true });
-        } else if nobody && self.state == State::ShutdownAckSent && self.errors >= FAREWELLS {
+        } else if self.state == State::ShutdownAckSent && self.errors >= FAREWELLS {
             // Its SHUTDOWN COMPLETE was lost, and the process that would say it again is gone. Nothing is to be taken back.
             self.end(Down::Shutdown);
         } else if let Some(id) = self.paths.find(to) {
             let limit = self.paths[id].most_errors;
             let limit = limit.unwrap_or(self.config.path_retransmissions);
-            if nobody && self.paths.len() > 1 && self.paths[id].state != PathState::Unconfirmed {
+            if self.paths.len() > 1 && self.paths[id].state != PathState::Unconfirmed {
                 self.paths[id].errors = limit;
                 self.mark_error(now, id);
             }

@@ -76,7 +76,6 @@ fn a_peer_that_left_while_its_last_word_was_lost_is_not_waited_for() {
         let mut forged = said.clone();
         forged[4] ^= 1;
         end.unreachable(at, there, Unreachable::Port, &forged);
-        end.unreachable(at, there, Unreachable::Host, &said);
         assert_eq!(state(end), State::ShutdownAckSent, "in round {round}");
         end.unreachable(at, there, Unreachable::Port, &said);
     }
