@@ -401,6 +401,33 @@ CASE(listener_hears_of_its_own_attempt, "XNS 5.2 t_listen(), t_connect()") {
     if (!is_in(SCTP))
         hears_of_its_attempt(&to, -1, T_DISCONNECT);
 }
+static void wait_to_poll(int fd) {
+    struct pollfd in = {fd, POLLIN, 0};
+    check_eq(poll(&in, 1, PATIENCE), 1);
+}
+static void call_at(struct address *at) {
+    int caller = bound();
+    set_nonblock(caller, 1);
+    struct t_call call = call_to(at);
+    check_t(t_connect(caller, &call, NULL), TNODATA);
+}
+/* Whoever polls a listener whose queue is full hears of the next request when another thread answers the one before. */
+CASE(polled_behind_a_full_queue, "XNS 5.2 t_listen(), poll(2)") {
+    static struct waiting w;
+    struct address at;
+    w.fd = listener_at(&at, 1), w.wait = wait_to_poll, w.began = w.ended = 0;
+    call_at(&at);
+    int sequence = listen_for(w.fd);
+    call_at(&at);
+    pthread_t t = start(wait_in_thread, &w);
+    await(w.began);
+    sleep_ms(20);
+    check_eq(w.ended, 0);
+    accept_at(w.fd, sequence, open_endpoint());
+    await(w.ended);
+    finish(t);
+    listen_for(w.fd);
+}
 
 /* --- made a stream while another waits: what it waits for is heard by messages --- */
 
@@ -656,7 +683,7 @@ SUITE(FOR(ALL, errors_are_per_thread), ONCE(errors_do_not_mix), ONCE(texts), FOR
       FOR(COTS, closed_under_a_receiver), FOR(COTS, closed_under_a_listener),
       FOR(CLTS, closed_under_a_datagram_receiver), FOR(COTS, closed_under_a_sender),
       FOR(LOOP, closed_under_a_connect), FOR(COTS, other_endpoints_live_on), FOR(COTS, turned_under_a_receiver),
-      FOR(COTS, listener_hears_of_its_own_attempt),
+      FOR(COTS, listener_hears_of_its_own_attempt), FOR(COTS, polled_behind_a_full_queue),
       FOR(COTS, turned_under_a_stopped_receiver), FOR(COTS, turned_under_a_stopped_listener),
       FOR(CLTS, turned_under_a_stopped_datagram_receiver),
       FOR(COTS, turned_under_a_listener), FOR(CLTS, turned_under_a_datagram_receiver), FOR(COTS, turned_under_a_sender),

@@ -2,7 +2,7 @@
 //! knows, and what the kernel says of the descriptor, in the words of a transport's user.
 
 use headwater_host::sync::Ordering;
-use headwater_host::table::{self, Descriptor, Handle};
+use headwater_host::table::{self, Descriptor, Handle, Kind};
 
 use super::{Endpoint, get};
 
@@ -144,7 +144,11 @@ impl Descriptor for Endpoints {
 
     fn kernel_holds(&self, h: Handle, reported: u32, asked: u32) -> u32 {
         let Some(e) = get(h) else { return reported };
-        match e.alone() {
+        // Of a connection that is not carried its socket can't say more than was reported.
+        let can_say = |&(inner, d): &(Handle, &dyn Descriptor)| {
+            inner.kind() != Kind::Socket || d.bell(inner).is_some()
+        };
+        match e.alone().filter(can_say) {
             Some((inner, d)) => d.kernel_holds(inner, reported, asked),
             None => headwater_providers::inet::poll(e.descriptor(), asked as i16) as u32 & asked,
         }

@@ -1,5 +1,6 @@
 //! The t_ calls as messages.
 
+use headwater_endpoints::device::Device;
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream::{self, TI_BIND, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
 use headwater_host::sys::Errno;
@@ -250,6 +251,11 @@ impl Port for Messages {
         [Move::DataReq, Move::UnitdataReq]
             .into_iter()
             .find(|&m| m.suits(user.info.serv) && state::next(state, m).is_some())?;
+        // On sctp_t nothing more can be sent once the peer has released.
+        let device = self.endpoint().and_then(Endpoint::device);
+        if state == State::WreqOrdrel && matches!(device, Some(Device::Sctp | Device::Sctp6)) {
+            return None;
+        }
         let expedited = [true, false].into_iter().find(|&expedited| {
             let band = if expedited { EXPEDITED } else { 0 };
             user.blocked[expedited as usize] && local::can_put(self.head, band)
