@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use headwater_e2e::{PATIENCE, Running, network, program};
 use headwater_testkit::needs;
+use headwater_testkit::network::inside;
 use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
 use sctp_peers::{
     Tally, await_ready, counted, ours, pion, serve_udp, serve_usrsctp, stack, tally, usrsctp, wire,
@@ -19,7 +20,9 @@ const THEIR_UDP: u16 = 9901;
 #[test]
 fn usrsctp_discards_what_we_send() {
     needs!("tshark", "namespaces", "libusrsctp-examples");
-    assert!((0..5).any(|_| usrsctp_has_discarded_all()), "{GIVEN_UP}");
+    inside("usrsctp_discards_what_we_send", || {
+        assert!((0..5).any(|_| usrsctp_has_discarded_all()), "{GIVEN_UP}");
+    });
 }
 
 /// What usrsctp has acknowledged, and its program not read when the association has ended, it gives up.
@@ -67,68 +70,72 @@ fn usrsctp_has_read(server: &Running, length: usize, count: u64) -> bool {
 #[test]
 fn usrsctp_echoes_what_we_send() {
     needs!("tshark", "namespaces", "libusrsctp-examples");
-    let lab = sctp_peers::lab();
-    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    let _server = serve_usrsctp(&lab, usrsctp(&lab, "echo_server", &["9901", "9900"]));
-    for (count, size) in [("200", 1), ("200", 3000), ("20", 10_000)] {
-        let size_text = size.to_string();
-        let client = ours(
-            &lab,
-            &[
-                "--udp",
-                "127.0.0.1:9900",
-                "--port",
-                "5000",
-                "--to",
-                "127.0.0.1:9901/7",
-                "ping",
-                count,
-                &size_text,
-            ],
-        );
-        assert_eq!(
-            tally(lab.run(client)),
-            Tally::both(count.parse().expect("a number"), size)
-        );
-    }
-    capture.judge(&lab, &NOTHING);
+    inside("usrsctp_echoes_what_we_send", || {
+        let lab = sctp_peers::lab();
+        let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+        let _server = serve_usrsctp(&lab, usrsctp(&lab, "echo_server", &["9901", "9900"]));
+        for (count, size) in [("200", 1), ("200", 3000), ("20", 10_000)] {
+            let size_text = size.to_string();
+            let client = ours(
+                &lab,
+                &[
+                    "--udp",
+                    "127.0.0.1:9900",
+                    "--port",
+                    "5000",
+                    "--to",
+                    "127.0.0.1:9901/7",
+                    "ping",
+                    count,
+                    &size_text,
+                ],
+            );
+            assert_eq!(
+                tally(lab.run(client)),
+                Tally::both(count.parse().expect("a number"), size)
+            );
+        }
+        capture.judge(&lab, &NOTHING);
+    });
 }
 
 #[test]
 fn usrsctp_sends_to_us() {
     needs!("tshark", "namespaces", "libusrsctp-examples");
-    let lab = sctp_peers::lab();
-    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    for (count, size) in [("2000", 100), ("500", 5000)] {
-        let server = serve_udp(
-            &lab,
-            ours(
+    inside("usrsctp_sends_to_us", || {
+        let lab = sctp_peers::lab();
+        let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+        for (count, size) in [("2000", 100), ("500", 5000)] {
+            let server = serve_udp(
                 &lab,
-                &["--udp", "127.0.0.1:9900", "--port", "5001", "discard"],
-            ),
-            OUR_UDP,
-        );
-        let size_text = size.to_string();
-        let words = [
-            "-E",
-            "9901",
-            "-U",
-            "9900",
-            "-p",
-            "5001",
-            "-l",
-            &size_text,
-            "-n",
-            count,
-            "127.0.0.1",
-        ];
-        lab.run(usrsctp(&lab, "tsctp", &words)).ok();
-        assert_eq!(
-            tally(server.finish()),
-            Tally::received(count.parse().expect("a number"), size)
-        );
-    }
-    capture.judge(&lab, &NOTHING);
+                ours(
+                    &lab,
+                    &["--udp", "127.0.0.1:9900", "--port", "5001", "discard"],
+                ),
+                OUR_UDP,
+            );
+            let size_text = size.to_string();
+            let words = [
+                "-E",
+                "9901",
+                "-U",
+                "9900",
+                "-p",
+                "5001",
+                "-l",
+                &size_text,
+                "-n",
+                count,
+                "127.0.0.1",
+            ];
+            lab.run(usrsctp(&lab, "tsctp", &words)).ok();
+            assert_eq!(
+                tally(server.finish()),
+                Tally::received(count.parse().expect("a number"), size)
+            );
+        }
+        capture.judge(&lab, &NOTHING);
+    });
 }
 
 #[test]
@@ -153,69 +160,73 @@ fn usrsctp_talks_to_our_echo() {
 fn pion_echoes_what_we_send() {
     needs!("tshark", "namespaces", "go");
     sctp_peers::compiled_pion();
-    let lab = sctp_peers::lab();
-    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    let server = serve_udp(
-        &lab,
-        pion(&lab, &["-listen", "127.0.0.1:9901", "-mode", "echo"]),
-        THEIR_UDP,
-    );
-    let client = ours(
-        &lab,
-        &[
-            "--udp",
-            "127.0.0.1:9900",
-            "--to",
-            "127.0.0.1:9901/5000",
-            "--streams",
-            "3",
-            "ping",
-            "300",
-            "4000",
-        ],
-    );
-    assert_eq!(tally(lab.run(client)), Tally::both(300, 4000));
-    assert!(
-        server
-            .finish()
-            .text()
-            .contains("received 300 messages 1200000 bytes")
-    );
-    capture.judge(&lab, &NOTHING);
+    inside("pion_echoes_what_we_send", || {
+        let lab = sctp_peers::lab();
+        let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+        let server = serve_udp(
+            &lab,
+            pion(&lab, &["-listen", "127.0.0.1:9901", "-mode", "echo"]),
+            THEIR_UDP,
+        );
+        let client = ours(
+            &lab,
+            &[
+                "--udp",
+                "127.0.0.1:9900",
+                "--to",
+                "127.0.0.1:9901/5000",
+                "--streams",
+                "3",
+                "ping",
+                "300",
+                "4000",
+            ],
+        );
+        assert_eq!(tally(lab.run(client)), Tally::both(300, 4000));
+        assert!(
+            server
+                .finish()
+                .text()
+                .contains("received 300 messages 1200000 bytes")
+        );
+        capture.judge(&lab, &NOTHING);
+    });
 }
 
 #[test]
 fn pion_talks_to_our_echo() {
     needs!("tshark", "namespaces", "go");
     sctp_peers::compiled_pion();
-    let lab = sctp_peers::lab();
-    let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
-    let server = serve_udp(
-        &lab,
-        ours(&lab, &["--udp", "127.0.0.1:9900", "echo"]),
-        OUR_UDP,
-    );
-    let words = [
-        "-local",
-        "127.0.0.1:9901",
-        "-to",
-        "127.0.0.1:9900",
-        "-mode",
-        "ping",
-        "-streams",
-        "3",
-        "-count",
-        "300",
-        "-size",
-        "4000",
-    ];
-    assert!(
-        lab.run(pion(&lab, &words))
-            .text()
-            .contains("received 300 messages 1200000 bytes")
-    );
-    assert_eq!(tally(server.finish()), Tally::both(300, 4000));
-    capture.judge(&lab, &NOTHING);
+    inside("pion_talks_to_our_echo", || {
+        let lab = sctp_peers::lab();
+        let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
+        let server = serve_udp(
+            &lab,
+            ours(&lab, &["--udp", "127.0.0.1:9900", "echo"]),
+            OUR_UDP,
+        );
+        let words = [
+            "-local",
+            "127.0.0.1:9901",
+            "-to",
+            "127.0.0.1:9900",
+            "-mode",
+            "ping",
+            "-streams",
+            "3",
+            "-count",
+            "300",
+            "-size",
+            "4000",
+        ];
+        assert!(
+            lab.run(pion(&lab, &words))
+                .text()
+                .contains("received 300 messages 1200000 bytes")
+        );
+        assert_eq!(tally(server.finish()), Tally::both(300, 4000));
+        capture.judge(&lab, &NOTHING);
+    });
 }
 
 /// Packets written by hand, and ours taken apart by somebody else's eyes.

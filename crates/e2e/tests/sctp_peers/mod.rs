@@ -77,7 +77,7 @@ pub fn compiled_pion() -> &'static Path {
         let exe = std::env::current_exe().expect("a test has a path");
         let to = exe.with_extension("pion");
         let output = Command::new("go")
-            .args(["build", "-o"])
+            .args(["build", "-buildvcs=false", "-o"])
             .arg(&to)
             .arg(".")
             .current_dir(lab::source("peers/pion"))

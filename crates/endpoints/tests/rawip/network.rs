@@ -1,40 +1,6 @@
-//! Each test in a network namespace of its own, as root of it: the test program runs itself again for that one test, by
-//! unshare(1), and where it is not root, in a user namespace too. Where that is not permitted either, the test is not run.
+//! What the tests of raw sockets do to their network.
 
-use std::process::Command;
-
-use headwater_testkit::network::bring_up_loopback;
-
-const INSIDE: &str = "HEADWATER_TEST_INSIDE";
-
-/// Runs `work` there. `name` is the test's.
-pub fn inside(name: &str, work: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        bring_up_loopback();
-        return work();
-    }
-    if !headwater_testkit::are_there(&["namespaces"], name) {
-        return;
-    }
-    // SAFETY: no arguments.
-    let root = unsafe { libc::geteuid() } == 0;
-    let how: &[&str] = if root {
-        &["--net"]
-    } else {
-        &["--net", "--map-root-user"]
-    };
-    let program = std::env::current_exe().expect("procfs");
-    let ran = Command::new("unshare")
-        .args(how)
-        .arg(program)
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(INSIDE, "1")
-        .output()
-        .expect("unshare, of util-linux");
-    let said = [ran.stdout, ran.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
-}
+pub use headwater_testkit::network::inside;
 
 /// From now on the calling thread has no privilege.
 pub fn drop_privileges() {

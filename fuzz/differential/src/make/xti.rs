@@ -415,7 +415,7 @@ impl Maker {
             (Sctp, _) => flags & !T_EXPEDITED,
             _ => flags,
         };
-        if self.provider == Tcp && flags & T_EXPEDITED != 0 {
+        if provider == Tcp && flags & T_EXPEDITED != 0 {
             // TCP knows of one urgent byte at a time: an earlier one that was not received is data again.
             if !self.is_alone() || self.slots[slot as usize].0 != Kind::Connected(peer) {
                 return self.asks();
