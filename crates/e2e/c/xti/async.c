@@ -485,11 +485,34 @@ static void check_behind_a_shutdown(const char *link) {
 CASE(nothing_comes_behind_a_shutdown_shm, "RFC 9260 9.2") { check_behind_a_shutdown("shm"); }
 CASE(nothing_comes_behind_a_shutdown_udp, "RFC 9260 9.2") { check_behind_a_shutdown("udp"); }
 
+/* Each piece of a message has its flags, whichever thread takes it. */
+static int torn;
+static void take_pieces(void *arg) {
+    char piece[4];
+    int fd = *(int *)arg, flags, n;
+    while ((n = t_rcv(fd, piece, sizeof piece, &flags)) > 0 && !memchr(piece, '.', n))
+        __atomic_fetch_add(&torn, flags != T_MORE, __ATOMIC_SEQ_CST);
+}
+CASE(threads_share_messages_of_a_stream, "XNS 5.2 t_rcv() T_MORE") {
+    struct pair p = connected();
+    must(ioctl(p.server, I_PUSH, "nullmod"));
+    torn = 0;
+    pthread_t t[2];
+    for (int i = 0; i < 2; i++)
+        t[i] = start(take_pieces, &p.server);
+    for (int i = 0; i < 200000; i++)
+        snd(p.client, "abcdef", T_MORE);
+    snd(p.client, "........", 0);
+    for (int i = 0; i < 2; i++)
+        finish(t[i]);
+    check_eq(torn, 0);
+}
+
 SUITE(FOR(COTS, nothing_to_receive), FOR(ORD, nothing_to_receive_after_release), FOR(COTS, nowhere_to_send),
       FOR(COTS, mode_changes_at_any_time), FOR(COTS, mode_is_of_the_open_file), FOR(COTS, events_one_after_another),
       FOR(COTS, data_that_came_with_the_connection), FOR(COTS, disconnect_after_an_untaken_connection),
       FOR(ORD, release_of_an_untaken_connection), FOR(COTS, receive_interrupted), FOR(COTS, send_interrupted),
       FOR(LOOP, rcvconnect_interrupted), FOR(COTS, threads_serve_threads), FOR(COTS, threads_wait_for_one_endpoint),
       FOR(LOOP, threads_send_whole_tsdus), FOR(COTS, one_server_of_many_clients), FOR(COTS, many_clients_of_one_process),
-      FOR(COTS, edge_triggered), FOR(COTS, sets_say_what_poll_says),
+      FOR(COTS, edge_triggered), FOR(COTS, sets_say_what_poll_says), FOR(LOOP, threads_share_messages_of_a_stream),
       FOR(SCTP, nothing_comes_behind_a_shutdown_shm), FOR(SCTP, nothing_comes_behind_a_shutdown_udp))

@@ -18,7 +18,7 @@ use headwater_tpi::{Indication, Info, Refusal, Request, refuse};
 use libc::iovec;
 
 use super::exchange::{data_ind, fill, gather, take_all, take_into};
-use super::{Messages, Midway, User};
+use super::{Messages, Midway, USERS, User};
 use crate::port::Port;
 
 /// Data of one T_DATA_REQ at most.
@@ -265,12 +265,12 @@ impl Port for Messages {
     }
 
     fn receive(&self, into: &[iovec]) -> Outcome<Received> {
-        let user = self.may(Move::DataInd)?;
+        self.may(Move::DataInd)?;
         let mut got: Option<Received> = None;
-        let mut midway = user.midway;
         // All of a data unit that has come, and that there is room for; of expedited ones a piece.
         while let Some((len, rest, whole)) = self.look(|inlet, front| {
-            let midway = &mut midway[is_banded(&front)];
+            // Another thread may have taken the message's beginning, until this look.
+            let midway = self.midway(&front);
             let whole = match data_ind(inlet, &front) {
                 Some(whole) => whole,
                 None if front.control.is_none() && !front.is_high() => midway.unwrap_or_default(),
@@ -285,7 +285,9 @@ impl Port for Messages {
                 Sink::behind(into, got.map_or(0, |got| got.len)),
             )?;
             let rest = len < front.data.unwrap_or(0);
-            *midway = rest.then_some(whole);
+            if rest || midway.is_some() {
+                self.set_midway(&front, rest.then_some(whole));
+            }
             Ok(Some((len, rest, whole)))
         })? {
             let all = Received {
@@ -299,7 +301,6 @@ impl Port for Messages {
                 break;
             }
         }
-        self.change(|user| user.midway = midway);
         got.ok_or_else(|| self.nothing())
     }
 
@@ -329,7 +330,7 @@ impl Port for Messages {
     }
 
     fn receive_from(&self, into: &mut Datagram<'_>) -> Outcome<()> {
-        let user = self.may(Move::UnitdataInd)?;
+        self.may(Move::UnitdataInd)?;
         let got = self.look(|inlet, front| {
             let mut control = vec![0; front.control.unwrap_or(0)];
             inlet.copy(0, &mut control);
@@ -345,18 +346,21 @@ impl Port for Messages {
                     into.addr_len = fill(into.addr, src);
                     into.opts_len = fill(into.opts, opts);
                 }
-                _ if front.control.is_none() && !front.is_high() && user.midway[0].is_some() => {}
+                _ if front.control.is_none()
+                    && !front.is_high()
+                    && self.midway(&front).is_some() => {}
                 _ => return Ok(None),
             }
             let len = take_into(inlet, front, Sink::new(into.data))?;
-            Ok(Some(Some((len, len < front.data.unwrap_or(0)))))
+            let rest = len < front.data.unwrap_or(0);
+            self.set_midway(&front, rest.then_some(Midway::default()));
+            Ok(Some(Some((len, rest))))
         })?;
         match got {
             None => Err(self.nothing()),
             Some(None) => refuse(TBUFOVFLW),
             Some(Some((len, rest))) => {
                 (into.data_len, into.more) = (len, rest);
-                self.change(|user| user.midway[0] = rest.then_some(Midway::default()));
                 Ok(())
             }
         }
@@ -439,6 +443,22 @@ impl Messages {
             .peek()
             .is_some_and(|event| !matches!(event, Event::Data | Event::ExData));
         error.map_or(nothing(look), Refusal::system)
+    }
+}
+
+/// Inside a look, and so inside the stream's perimeter.
+impl Messages {
+    /// Of the data message whose rest this is, if its beginning has been received.
+    fn midway(&self, front: &Front) -> Option<Midway> {
+        let users = USERS.enter();
+        let user = users.get(&local::acceptor(self.head));
+        user.and_then(|user| user.midway[is_banded(front)])
+    }
+
+    fn set_midway(&self, front: &Front, midway: Option<Midway>) {
+        if let Some(user) = USERS.enter().get_mut(&local::acceptor(self.head)) {
+            user.midway[is_banded(front)] = midway;
+        }
     }
 }
 

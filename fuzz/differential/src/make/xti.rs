@@ -442,11 +442,10 @@ impl Maker {
     }
 
     fn receives(&mut self) {
-        let slot = self.receiver();
-        // Of two that wait, one of them without room, either may be the first.
-        let least = self.may_wait[slot as usize] as i64;
-        let (n, m) = (self.room().max(least), self.room());
+        let (slot, n, m) = (self.receiver(), self.room(), self.room());
         match self.below(5) {
+            // Of two that wait either may be the first.
+            _ if self.may_wait[slot as usize] => self.asks(),
             0 => self.at(slot, "t_rcvv", &[n, m]),
             _ => self.at(slot, "t_rcv", &[n]),
         }
