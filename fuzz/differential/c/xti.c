@@ -78,7 +78,10 @@ static struct netbuf address(int slot, long which, char *at) {
     return filled(at, len);
 }
 
+/* It was disconnected while its peer's release waited to be taken: by messages its address is let go by then. */
+static char nameless[SLOTS];
 OP(t_open) { /* slot, provider, non-blocking */
+    nameless[a[0]] = 0;
     char path[40];
     int flags = O_RDWR | (a[2] ? O_NONBLOCK : 0), n;
     snprintf(path, sizeof path, "/dev/%s", providers[a[1] % PROVIDERS]);
@@ -164,7 +167,7 @@ OP(t_getprotaddr) { /* slot, room */
     char here[LONGEST], there[LONGEST];
     struct t_bind b = {.addr = space(here, a[1])}, p = {.addr = space(there, a[1])};
     /* By messages what a connection has of these is not known any more as soon as its end waits, be it behind data. */
-    if (t_look(fd[a[0]]) > 0)
+    if (t_look(fd[a[0]]) > 0 || nameless[a[0]])
         return 0;
     int r = t_getprotaddr(fd[a[0]], &b, &p);
     if (r == 0 && !t_look(fd[a[0]])) {
@@ -224,6 +227,8 @@ OP(t_accept) { /* slot, slot to accept on, which request, bytes of data */
     return answer(a[0], t_accept(fd[a[0]], fd[a[1]], &call));
 }
 OP(t_snddis) { /* slot, which request (-1: the connection), bytes of data */
+    if (t_getstate(fd[a[0]]) == T_OUTREL && t_look(fd[a[0]]) > 0)
+        nameless[a[0]] = 1;
     struct t_call call = {.udata = filled(bytes(place(a[2])), a[2]), .sequence = heard_before(a[0], a[1])};
     return answer(a[0], t_snddis(fd[a[0]], a[1] < 0 && a[2] <= 0 ? NULL : &call));
 }

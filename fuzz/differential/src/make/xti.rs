@@ -586,8 +586,8 @@ impl Maker {
             5 => {
                 let (listener, _) = self.listener();
                 let (which, data) = (self.of(&[0, 0, 1, -1]), self.call_data());
-                // Its client may hear of that alone, or of T_CONNECT before.
-                if self.provider == Tcp {
+                // Its client may hear of that alone, or of T_CONNECT before; who waits there may wait on.
+                if self.provider == Tcp || self.may_wait[listener as usize] {
                     return;
                 }
                 self.at(listener, "t_snddis", &[which, data]);
