@@ -401,13 +401,19 @@ impl Port for Messages {
             state,
             outstanding,
             qlen,
-            midway: known.map(|user| user.midway).unwrap_or_default(),
+            midway: [None; 2],
             blocked: known
                 .map(|user| user.blocked)
                 .or(before.map(|before| before.blocked))
                 .unwrap_or_default(),
         };
-        let kept = self.users(|users| users.insert(local::acceptor(self.head), user));
+        let kept = self.users(|users| {
+            let key = local::acceptor(self.head);
+            // Another thread may have received since, at its first call too.
+            let now = users.get(&key).filter(|now| now.stream == self.stream);
+            let midway = now.map(|now| now.midway).unwrap_or_default();
+            users.insert(key, User { midway, ..user })
+        });
         kept.map(drop).ok_or(Refusal::new(TBADF))
     }
 
