@@ -116,10 +116,13 @@ impl Messages {
 
     /// What the library knows.
     fn user(&self) -> Outcome<User> {
-        let user = self.users(|users| users.get(&local::acceptor(self.head)).copied());
-        user.flatten()
-            .filter(|user| user.stream == self.stream)
-            .ok_or(Refusal::new(TBADF))
+        let user = self.users(|users| self.known_in(users).copied());
+        user.flatten().ok_or(Refusal::new(TBADF))
+    }
+
+    fn known_in<'a>(&self, users: &'a BTreeMap<u32, User>) -> Option<&'a User> {
+        let user = users.get(&local::acceptor(self.head));
+        user.filter(|user| user.stream == self.stream)
     }
 
     fn change(&self, f: impl FnOnce(&mut User)) {

@@ -252,8 +252,8 @@ impl Port for Messages {
             .into_iter()
             .find(|&m| m.suits(user.info.serv) && state::next(state, m).is_some())?;
         // On sctp_t nothing more can be sent once the peer has released.
-        let device = self.endpoint().and_then(Endpoint::device);
-        if state == State::WreqOrdrel && matches!(device, Some(Device::Sctp | Device::Sctp6)) {
+        let is_sctp = |e: &Endpoint| matches!(e.device(), Some(Device::Sctp | Device::Sctp6));
+        if state == State::WreqOrdrel && self.endpoint().is_some_and(is_sctp) {
             return None;
         }
         let expedited = [true, false].into_iter().find(|&expedited| {
@@ -395,24 +395,22 @@ impl Port for Messages {
             _ => self.unseen(provider, info.serv),
         };
         let qlen = self.endpoint().map_or(0, |e| e.requests().1);
-        let user = User {
-            stream: self.stream,
-            info,
-            state,
-            outstanding,
-            qlen,
-            midway: [None; 2],
-            blocked: known
-                .map(|user| user.blocked)
-                .or(before.map(|before| before.blocked))
-                .unwrap_or_default(),
-        };
         let kept = self.users(|users| {
-            let key = local::acceptor(self.head);
-            // Another thread may have received since, at its first call too.
-            let now = users.get(&key).filter(|now| now.stream == self.stream);
+            // Of now: another thread may have received or sent since, by its first call too.
+            let now = self.known_in(users);
             let midway = now.map(|now| now.midway).unwrap_or_default();
-            users.insert(key, User { midway, ..user })
+            let blocked = now.map(|now| now.blocked);
+            let blocked = blocked.or(before.map(|before| before.blocked));
+            let user = User {
+                stream: self.stream,
+                info,
+                state,
+                outstanding,
+                qlen,
+                midway,
+                blocked: blocked.unwrap_or_default(),
+            };
+            users.insert(local::acceptor(self.head), user)
         });
         kept.map(drop).ok_or(Refusal::new(TBADF))
     }
@@ -457,7 +455,7 @@ impl Messages {
     /// Of the data message whose rest this is, if its beginning has been received.
     fn midway(&self, front: &Front) -> Option<Midway> {
         let users = USERS.enter();
-        let user = users.get(&local::acceptor(self.head));
+        let user = self.known_in(&users);
         user.and_then(|user| user.midway[is_banded(front)])
     }
 
