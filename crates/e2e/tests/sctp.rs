@@ -3,10 +3,10 @@
 
 mod sctp_peers;
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use headwater_e2e::{PATIENCE, Running, network, program};
+use headwater_e2e::{Lab, PATIENCE, Running, network, program};
 use headwater_testkit::needs;
 use headwater_testkit::network::inside;
 use sctp_peers::capture::{Capture, NOTHING, RETRANSMISSIONS, SLOW_READER};
@@ -25,6 +25,12 @@ fn usrsctp_discards_what_we_send() {
     });
 }
 
+/// The engine alone, from port 5000 of this host to that of a peer.
+fn ours_towards(lab: &Lab, to: &str, words: &[&str]) -> Command {
+    let from = ["--udp", "127.0.0.1:9900", "--port", "5000", "--to", to];
+    ours(lab, &[&from[..], words].concat())
+}
+
 /// What usrsctp has acknowledged, and its program not read when the association has ended, it gives up.
 const GIVEN_UP: &str = "usrsctp's program has not read something each time";
 
@@ -32,22 +38,8 @@ fn usrsctp_has_discarded_all() -> bool {
     let lab = sctp_peers::lab();
     let capture = Capture::start(&lab, "lo", &[OUR_UDP]);
     let server = serve_usrsctp(&lab, usrsctp(&lab, "discard_server", &["9901", "9900"]));
-    let client = ours(
-        &lab,
-        &[
-            "--udp",
-            "127.0.0.1:9900",
-            "--port",
-            "5000",
-            "--to",
-            "127.0.0.1:9901/9",
-            "--streams",
-            "5",
-            "source",
-            "500",
-            "3000",
-        ],
-    );
+    let words = ["--streams", "5", "source", "500", "3000"];
+    let client = ours_towards(&lab, "127.0.0.1:9901/9", &words);
     assert_eq!(tally(lab.run(client)), Tally::sent(500, 3000));
     let all = usrsctp_has_read(&server, 3000, 500);
     capture.judge(&lab, &NOTHING);
@@ -76,20 +68,8 @@ fn usrsctp_echoes_what_we_send() {
         let _server = serve_usrsctp(&lab, usrsctp(&lab, "echo_server", &["9901", "9900"]));
         for (count, size) in [("200", 1), ("200", 3000), ("20", 10_000)] {
             let size_text = size.to_string();
-            let client = ours(
-                &lab,
-                &[
-                    "--udp",
-                    "127.0.0.1:9900",
-                    "--port",
-                    "5000",
-                    "--to",
-                    "127.0.0.1:9901/7",
-                    "ping",
-                    count,
-                    &size_text,
-                ],
-            );
+            let words = ["ping", count, &size_text];
+            let client = ours_towards(&lab, "127.0.0.1:9901/7", &words);
             assert_eq!(
                 tally(lab.run(client)),
                 Tally::both(count.parse().expect("a number"), size)

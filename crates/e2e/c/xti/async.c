@@ -403,9 +403,7 @@ static void check_in_sets(int fd, int old) {
 /* Another request is not heard of before the first is answered. */
 static void check_nothing_behind_a_full_queue(struct address *at, int listener, int in_listener) {
     int other = bound();
-    set_nonblock(other, 1);
-    struct t_call call = call_to(at);
-    check_t(t_connect(other, &call, NULL), TNODATA);
+    begin_call(other, at);
     struct pollfd p = {listener, POLLIN, 0};
     check_eq(poll(&p, 1, 20), 0);
     check_in_sets(listener, in_listener);
@@ -419,9 +417,7 @@ CASE(sets_say_what_poll_says, "epoll(7)") {
     struct address at = {0};
     int listener = listener_at(&at, 1), in_listener = set_of(listener, EPOLLIN | EPOLLOUT);
     check_in_sets(listener, in_listener);
-    set_nonblock(client, 1);
-    struct t_call call = call_to(&at);
-    check_t(t_connect(client, &call, NULL), TNODATA);
+    begin_call(client, &at);
     int sequence = listen_for(listener), server = open_endpoint(), in_server = set_of(server, EPOLLIN | EPOLLOUT);
     check_in_sets(listener, in_listener);
     check_nothing_behind_a_full_queue(&at, listener, in_listener);

@@ -306,6 +306,12 @@ static UNUSED int listener_at(struct address *at, unsigned qlen) {
     *at = bind_at(fd, unused_address(), qlen);
     return fd;
 }
+/* Calls, and waits for no answer. */
+static UNUSED void begin_call(int fd, const struct address *to) {
+    struct t_call call = call_to(to);
+    set_nonblock(fd, 1);
+    check_t(t_connect(fd, &call, NULL), TNODATA);
+}
 static UNUSED struct address own_address(int fd) {
     struct address a, b;
     struct t_bind own = {room(a.at, sizeof a.at), 0}, peer = {room(b.at, sizeof b.at), 0};

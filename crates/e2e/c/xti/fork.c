@@ -81,9 +81,7 @@ CASE(sync_tells_what_a_child_ended, "XNS 5.2 t_sync()") {
     check_state(p.client, T_DATAXFER);
     check_eq(t_sync(p.client), T_IDLE);
     check_eq(t_sync(p.server), T_DATAXFER);
-    struct t_call call = call_to(&p.at);
-    set_nonblock(p.client, 1);
-    check_t(t_connect(p.client, &call, NULL), TNODATA);
+    begin_call(p.client, &p.at);
     int server = serve(p.listener);
     confirm(p.client);
     check_echo(p.client, server);

@@ -234,9 +234,7 @@ CASE(release_then_connect_again, "XNS 5.2 t_rcvrel()") {
     check_eq(peer_address(p.client).len, 0);
     must_t(t_unbind(p.client));
     bind_at(p.client, unused_address(), 0);
-    struct t_call to = call_to(&p.at);
-    set_nonblock(p.client, 1);
-    check_t(t_connect(p.client, &to, NULL), TNODATA);
+    begin_call(p.client, &p.at);
     int server = serve(p.listener);
     confirm(p.client);
     check_echo(p.client, server);

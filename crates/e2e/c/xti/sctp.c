@@ -467,9 +467,7 @@ BY_BOTH(nobody_refuses, "RFC 9260 8.4") {
 BY_BOTH(connects_again, "XNS 5.2 t_connect()") {
     struct pair p = connected();
     check_ok(t_snddis(p.client, NULL));
-    set_nonblock(p.client, 1);
-    struct t_call call = call_to(&p.at);
-    check_t(t_connect(p.client, &call, NULL), TNODATA);
+    begin_call(p.client, &p.at);
     int server = serve(p.listener);
     confirm(p.client);
     check_echo(p.client, server);

@@ -311,14 +311,23 @@ static void wait_in_thread(void *with) {
     w->wait(w->fd);
     w->ended = 1;
 }
+static pthread_t begin_wait(struct waiting *w, int fd, void (*wait)(int)) {
+    w->fd = fd, w->wait = wait, w->began = w->ended = 0;
+    pthread_t t = start(wait_in_thread, w);
+    await(w->began);
+    return t;
+}
+/* It sleeps by now, and nothing has ended that. */
+static pthread_t asleep_at(struct waiting *w, int fd, void (*wait)(int)) {
+    pthread_t t = begin_wait(w, fd, wait);
+    sleep_ms(20);
+    check_eq(w->ended, 0);
+    return t;
+}
 /* A wait on `fd` ends, by an error, when the endpoint is closed. */
 static void ends_with_the_endpoint(int fd, void (*wait)(int)) {
     static struct waiting w;
-    w.fd = fd, w.wait = wait;
-    pthread_t t = start(wait_in_thread, &w);
-    await(w.began);
-    sleep_ms(20);
-    check_eq(w.ended, 0);
+    pthread_t t = asleep_at(&w, fd, wait);
     must_t(t_close(fd));
     await(w.ended);
     finish(t);
@@ -379,13 +388,8 @@ static void wait_to_look(int fd) {
 static void hears_of_its_attempt(struct address *to, int listener, int event) {
     static struct waiting w;
     struct address at;
-    w.fd = listener_at(&at, 1), w.wait = wait_to_look, w.began = w.ended = 0;
-    pthread_t t = start(wait_in_thread, &w);
-    await(w.began);
-    sleep_ms(20);
-    set_nonblock(w.fd, 1);
-    struct t_call call = call_to(to);
-    check_t(t_connect(w.fd, &call, NULL), TNODATA);
+    pthread_t t = asleep_at(&w, listener_at(&at, 1), wait_to_look);
+    begin_call(w.fd, to);
     if (listener >= 0)
         serve(listener);
     await(w.ended);
@@ -405,28 +409,19 @@ static void wait_to_poll(int fd) {
     struct pollfd in = {fd, POLLIN, 0};
     check_eq(poll(&in, 1, PATIENCE), 1);
 }
-static void call_at(struct address *at) {
-    int caller = bound();
-    set_nonblock(caller, 1);
-    struct t_call call = call_to(at);
-    check_t(t_connect(caller, &call, NULL), TNODATA);
-}
 /* Whoever polls a listener whose queue is full hears of the next request when another thread answers the one before. */
 CASE(polled_behind_a_full_queue, "XNS 5.2 t_listen(), poll(2)") {
     static struct waiting w;
     struct address at;
-    w.fd = listener_at(&at, 1), w.wait = wait_to_poll, w.began = w.ended = 0;
-    call_at(&at);
-    int sequence = listen_for(w.fd);
-    call_at(&at);
-    pthread_t t = start(wait_in_thread, &w);
-    await(w.began);
-    sleep_ms(20);
-    check_eq(w.ended, 0);
-    accept_at(w.fd, sequence, open_endpoint());
+    int listener = listener_at(&at, 1);
+    begin_call(bound(), &at);
+    int sequence = listen_for(listener);
+    begin_call(bound(), &at);
+    pthread_t t = asleep_at(&w, listener, wait_to_poll);
+    accept_at(listener, sequence, open_endpoint());
     await(w.ended);
     finish(t);
-    listen_for(w.fd);
+    listen_for(listener);
 }
 
 /* --- made a stream while another waits: what it waits for is heard by messages --- */
@@ -434,11 +429,7 @@ CASE(polled_behind_a_full_queue, "XNS 5.2 t_listen(), poll(2)") {
 static pthread_t turned_under;
 static struct waiting *turned(int fd, void (*wait)(int)) {
     static struct waiting w;
-    w.fd = fd, w.wait = wait, w.began = w.ended = 0;
-    turned_under = start(wait_in_thread, &w);
-    await(w.began);
-    sleep_ms(20);
-    check_eq(w.ended, 0);
+    turned_under = asleep_at(&w, fd, wait);
     must(ioctl(fd, I_PUSH, "nullmod"));
     return &w;
 }
@@ -473,9 +464,7 @@ static void begin_stopper(void) {
 static struct waiting *turned_while_stopped(int fd, void (*wait)(int)) {
     static struct waiting w;
     char c;
-    w.fd = fd, w.wait = wait, w.began = w.ended = 0;
-    turned_under = start(wait_in_thread, &w);
-    await(w.began);
+    turned_under = begin_wait(&w, fd, wait);
     await(state_of(w.began) == 'S');
     int tid = w.began;
     must(write(stopper[1], &tid, sizeof tid));
