@@ -109,12 +109,11 @@ impl Fault {
         &self.changes[0].file
     }
 
-    /// The files that it changes below this folder, and what is in them then.
+    /// Changes what is in files below this folder, which are read where they are not among these yet.
     ///
     /// # Errors
-    /// If the tree is no longer one that it applies to: its name, and the file.
-    pub fn changed(&self, root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
-        let mut changed: Vec<(PathBuf, String)> = Vec::new();
+    /// If the tree is no longer one that it applies to, or the faults before have changed that place: its name, and the file.
+    pub fn change(&self, root: &Path, changed: &mut Changed) -> Result<(), String> {
         for change in &self.changes {
             let wrong = |why: String| format!("{}: {}: {why}", self.name, change.file);
             let path = root.join(&change.file);
@@ -137,8 +136,43 @@ impl Fault {
                 }
             }
         }
-        Ok(changed)
+        Ok(())
     }
+}
+
+/// Files, and what is in them then.
+pub type Changed = Vec<(PathBuf, String)>;
+
+/// What all of these change together.
+///
+/// # Errors
+/// Of the first that does not apply.
+pub fn changed_by(faults: &[Fault], root: &Path) -> Result<Changed, String> {
+    let mut changed = Vec::new();
+    for fault in faults {
+        fault.change(root, &mut changed)?;
+    }
+    Ok(changed)
+}
+
+/// Groups of at most so many that one mix looks for, and that can be planted at one time.
+///
+/// # Errors
+/// Of the first that does not apply to this tree by itself.
+pub fn groups(faults: Vec<Fault>, most: usize, root: &Path) -> Result<Vec<Vec<Fault>>, String> {
+    let mut groups: Vec<Vec<Fault>> = Vec::new();
+    for fault in faults {
+        fault.change(root, &mut Vec::new())?;
+        let fits = |group: &&mut Vec<Fault>| {
+            let with = [&group[..], std::slice::from_ref(&fault)].concat();
+            group.len() < most && group[0].mix == fault.mix && changed_by(&with, root).is_ok()
+        };
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.push(fault),
+            None => groups.push(vec![fault]),
+        }
+    }
+    Ok(groups)
 }
 
 #[cfg(test)]
@@ -153,7 +187,7 @@ mod tests {
         assert!(!faults.is_empty());
         let wrong: Vec<String> = faults
             .iter()
-            .filter_map(|fault| fault.changed(&root).err())
+            .filter_map(|fault| fault.change(&root, &mut Vec::new()).err())
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
@@ -164,9 +198,8 @@ mod tests {
         std::fs::write(folder.path().join("a.rs"), "one\ntwo\ntwo\n").expect("our own");
         let planted = |there: &str| {
             let text = format!("# why\nmix ready\na.rs\n<<<<\n{there}\n====\nthree\n>>>>\n");
-            parse("some", &text)
-                .expect("a fault")
-                .changed(folder.path())
+            let fault = parse("some", &text).expect("a fault");
+            changed_by(&[fault], folder.path())
         };
         assert_eq!(planted("one").expect("once")[0].1, "three\ntwo\ntwo\n");
         for (there, n) in [("two", 2), ("four", 0)] {
@@ -177,5 +210,27 @@ mod tests {
             );
         }
         assert!(parse("some", "# why\nmix none\n").is_err());
+    }
+    #[test]
+    fn those_of_one_mix_that_leave_each_others_place_alone_are_planted_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.rs"), "one\ntwo\n").expect("our own");
+        let fault = |name: &str, mix: &str, there: &str| {
+            let text = format!("# why\nmix {mix}\na.rs\n<<<<\n{there}\n====\nthree\n>>>>\n");
+            parse(name, &text).expect("a fault")
+        };
+        let all = [
+            fault("a", "ready", "one"),
+            fault("b", "ready", "one"),
+            fault("c", "ready", "two"),
+            fault("d", "transfer", "two"),
+        ];
+        let named = |most: usize| {
+            let groups = groups(all.to_vec(), most, folder.path()).expect("they apply");
+            let names = |group: &Vec<Fault>| group.iter().map(|f| f.name.as_str()).collect();
+            groups.iter().map(names).collect::<Vec<String>>()
+        };
+        assert_eq!(named(9), ["ac", "b", "d"]);
+        assert_eq!(named(1), ["a", "b", "c", "d"]);
     }
 }

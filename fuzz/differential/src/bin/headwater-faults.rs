@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::{Mutex, mpsc};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headwater_differential::faults::{self, Fault};
 use headwater_differential::hunt::{Counts, Hunt};
 use headwater_differential::machine::Answers;
-use headwater_differential::{Machine, Mix};
+use headwater_differential::{Machine, Mix, Script};
 use headwater_e2e::chance;
 
 /// Takes one mend of the library after the other back, and looks how long sequences by chance take to tell
@@ -28,6 +28,9 @@ struct Arguments {
     /// By this mix, and not by that which each fault names
     #[arg(long, value_enum)]
     mix: Option<Mix>,
+    /// Faults of one mix at a time, at most: whose a sequence is that tells is found out, and the others stay
+    #[arg(long, default_value_t = 1)]
+    together: usize,
     /// Folder for the copy of the tree, what is built of it, and the sequences that tell
     #[arg(long, default_value = "target/faults")]
     out: PathBuf,
@@ -37,12 +40,23 @@ struct Arguments {
 
 /// Many a fault makes sequences hang; each is run several times.
 const HANGS: Duration = Duration::from_secs(5);
+/// As often a sequence that told runs on a library with some of the faults, until it tells of those.
+const ANEW: usize = 4;
 
-/// What found a fault, and when.
-struct Found {
-    after: Duration,
+/// Faults that are planted at one time, and for how long they were looked for.
+struct Planted {
+    faults: Vec<Fault>,
+    spent: Duration,
     sequences: u64,
-    seed: u64,
+}
+
+/// Libraries with faults, and sequences that run on them.
+struct Workshop {
+    root: PathBuf,
+    tree: PathBuf,
+    out: PathBuf,
+    machines: Vec<Machine>,
+    sound: Mutex<Machine>,
 }
 
 fn main() -> ExitCode {
@@ -64,19 +78,13 @@ fn plant(arguments: &Arguments) -> Result<bool, String> {
         return Err(format!("{name}: no such fault"));
     }
     chosen.retain(|fault| arguments.names.is_empty() || arguments.names.contains(&fault.name));
+    if let Some(mix) = arguments.mix {
+        chosen.iter_mut().for_each(|fault| fault.mix = mix);
+    }
     // Those of one crate one after the other: what lies below it is built once.
     chosen.sort_by(|a, b| a.file().cmp(b.file()));
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{:?}: {e}", arguments.out))?;
-    let out = arguments.out.canonicalize().map_err(|e| e.to_string())?;
-    let tree = out.join("tree");
-    copy(&root, &tree)?;
-    let applied = chosen.iter().map(|fault| fault.changed(&tree));
-    let applied = applied.collect::<Result<Vec<_>, _>>()?;
-    let sound = out.join("sound.so");
-    std::fs::copy(build(&tree, &out)?, &sound).map_err(|e| e.to_string())?;
-
+    let mut workshop = Workshop::new(&arguments.out, arguments.jobs)?;
     let first = arguments.seed.unwrap_or_else(chance::seed);
     println!(
         "{} faults, each from seed {first} on, {} s at most",
@@ -84,121 +92,163 @@ fn plant(arguments: &Arguments) -> Result<bool, String> {
         arguments.seconds
     );
     println!("{:44} {:10} found", "fault", "mix");
-    let mut all = true;
-    let answers = Answers::default();
-    let machine = || {
-        let mut machine = Machine::of(sound.clone());
-        machine.bound = HANGS;
-        machine.answers = Some(answers.clone());
-        machine
+    let groups = faults::groups(chosen, arguments.together, &workshop.tree)?;
+    let planted = |faults| Planted {
+        faults,
+        spent: Duration::ZERO,
+        sequences: 0,
     };
-    let mut machines: Vec<Machine> = (0..arguments.jobs).map(|_| machine()).collect();
-    let sound = Mutex::new(machine());
-    // The next one is built meanwhile.
-    let (built, planted) = mpsc::sync_channel(0);
-    std::thread::scope(|scope| {
-        let (root, tree, out) = (&root, &tree, &out);
-        scope.spawn(move || {
-            for (fault, changed) in chosen.into_iter().zip(applied) {
-                let library = build_with(&fault, changed, root, tree, out);
-                if built.send((fault, library)).is_err() {
-                    return;
+    let mut left: Vec<Planted> = groups.into_iter().rev().map(planted).collect();
+    let mut all = true;
+    while let Some(mut group) = left.pop() {
+        match workshop.look(&mut group, first, Duration::from_secs(arguments.seconds)) {
+            Err(said) => {
+                all = false;
+                let names: Vec<&str> = group.faults.iter().map(|f| f.name.as_str()).collect();
+                println!("{}: not built:\n{said}", names.join(", "));
+            }
+            Ok(None) => {
+                for fault in &group.faults {
+                    all &= fault.missed.is_some();
+                    group.tell(fault, None);
                 }
             }
-        });
-        for (fault, library) in planted {
-            let mix = arguments.mix.unwrap_or(fault.mix);
-            let told = match library {
-                Err(said) => {
-                    all = false;
-                    format!("is not built:\n{said}")
-                }
-                Ok(library) => {
-                    for machine in &mut machines {
-                        machine.change(library.clone());
+            Ok(Some((script, seed))) => {
+                match workshop.who(&group.faults, &script)? {
+                    Some(at) => {
+                        let fault = group.faults.remove(at);
+                        workshop.keep(&fault, &script);
+                        group.tell(&fault, Some(seed));
                     }
-                    let hunt = Hunt {
-                        mix,
-                        first,
-                        machines: &machines,
-                    };
-                    let found = look(&hunt, &sound, &fault, arguments.seconds, out);
-                    all &= found.is_ok() || fault.missed.is_some();
-                    let _ = std::fs::remove_file(&library);
-                    tell(found, &fault)
+                    // Of several together: each half by itself from here on.
+                    None => {
+                        let half = group.faults.split_off(group.faults.len() / 2);
+                        left.push(Planted {
+                            faults: half,
+                            ..group
+                        });
+                    }
                 }
-            };
-            println!("{:44} {:10} {told}", fault.name, format!("{mix:?}"));
+                left.push(group);
+            }
         }
-    });
+        left.retain(|group| !group.faults.is_empty());
+    }
     Ok(all)
 }
 
-fn tell(found: Result<Found, u64>, fault: &Fault) -> String {
-    match (found, &fault.missed) {
-        (Ok(found), _) => format!(
-            "after {:.0} s, {} sequences, by seed {}",
-            found.after.as_secs_f64(),
-            found.sequences,
-            found.seed
-        ),
-        (Err(sequences), Some(why)) => format!("not in {sequences} sequences: {why}"),
-        (Err(sequences), None) => format!("NOT in {sequences} sequences"),
+impl Planted {
+    fn tell(&self, fault: &Fault, found_by: Option<u64>) {
+        let told = match (found_by, &fault.missed) {
+            (Some(seed), _) => format!(
+                "after {:.0} s, {} sequences, by seed {seed}",
+                self.spent.as_secs_f64(),
+                self.sequences,
+            ),
+            (None, Some(why)) => format!("not in {} sequences: {why}", self.sequences),
+            (None, None) => format!("NOT in {} sequences", self.sequences),
+        };
+        println!("{:44} {:10} {told}", fault.name, format!("{:?}", fault.mix));
     }
 }
 
-/// The library with a fault, in a file of its own.
-fn build_with(
-    fault: &Fault,
-    changed: Vec<(PathBuf, String)>,
-    root: &Path,
-    tree: &Path,
-    out: &Path,
-) -> Result<PathBuf, String> {
-    copy(root, tree)?;
-    for (file, text) in changed {
-        std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+impl Workshop {
+    fn new(out: &Path, jobs: usize) -> Result<Workshop, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::create_dir_all(out).map_err(|e| format!("{out:?}: {e}"))?;
+        let out = out.canonicalize().map_err(|e| e.to_string())?;
+        let tree = out.join("tree");
+        copy(&root, &tree)?;
+        let sound = out.join("sound.so");
+        std::fs::copy(build(&tree, &out)?, &sound).map_err(|e| e.to_string())?;
+        let answers = Answers::default();
+        let machine = || {
+            let mut machine = Machine::of(sound.clone());
+            machine.bound = HANGS;
+            machine.answers = Some(answers.clone());
+            machine
+        };
+        Ok(Workshop {
+            machines: (0..jobs).map(|_| machine()).collect(),
+            sound: Mutex::new(machine()),
+            root,
+            tree,
+            out,
+        })
     }
-    let library = out.join(format!("{}.so", fault.name));
-    std::fs::copy(build(tree, out)?, &library).map_err(|e| e.to_string())?;
-    Ok(library)
-}
 
-/// What tells must not do so of the library without the fault. Or how many sequences told nothing.
-fn look(
-    hunt: &Hunt<'_>,
-    sound: &Mutex<Machine>,
-    fault: &Fault,
-    seconds: u64,
-    out: &Path,
-) -> Result<Found, u64> {
-    let begun = Instant::now();
-    let bound = Duration::from_secs(seconds);
-    let found = Mutex::new(None);
-    let telling = || found.lock().unwrap_or_else(|e| e.into_inner());
-    let counts = hunt.run(
-        |_| telling().is_some() || begun.elapsed() > bound,
-        |_, seed, script, _| {
-            let after = begun.elapsed();
-            let sound = sound.lock().unwrap_or_else(|e| e.into_inner());
-            if !sound.judge(script).differs() {
-                let text = format!("# {}\n{script}", fault.about);
-                if let Err(e) = std::fs::write(out.join(format!("{}.script", fault.name)), text) {
-                    eprintln!("{}: {e}", fault.name);
+    /// Has sequences run on a library with these faults from here on.
+    fn plant(&mut self, faults: &[Fault]) -> Result<(), String> {
+        copy(&self.root, &self.tree)?;
+        for (file, text) in faults::changed_by(faults, &self.tree)? {
+            std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        }
+        let library = self.out.join("planted.so");
+        let _ = std::fs::remove_file(&library);
+        std::fs::copy(build(&self.tree, &self.out)?, &library).map_err(|e| e.to_string())?;
+        for machine in &mut self.machines {
+            machine.change(library.clone());
+        }
+        Ok(())
+    }
+
+    /// A sequence that differs with these faults and not without, and its number; what has run is added to the account.
+    fn look(
+        &mut self,
+        group: &mut Planted,
+        first: u64,
+        bound: Duration,
+    ) -> Result<Option<(Script, u64)>, String> {
+        self.plant(&group.faults)?;
+        let begun = Instant::now();
+        let found = Mutex::new(None);
+        let telling = || found.lock().unwrap_or_else(|e| e.into_inner());
+        let hunt = Hunt {
+            mix: group.faults[0].mix,
+            first: first.wrapping_add(group.sequences),
+            machines: &self.machines,
+        };
+        let counts = hunt.run(
+            |_| telling().is_some() || group.spent + begun.elapsed() > bound,
+            |_, seed, script, _| {
+                let sound = self.sound.lock().unwrap_or_else(|e| e.into_inner());
+                if !sound.judge(script).differs() {
+                    telling().get_or_insert((script.clone(), seed));
                 }
-                telling().get_or_insert((after, seed));
+            },
+            |_| {},
+        );
+        group.spent += begun.elapsed();
+        group.sequences += Counts::of(&counts.run);
+        Ok(found.into_inner().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// Of which of these faults a sequence tells, if it is one alone: the half that tells, and so on.
+    fn who(&mut self, faults: &[Fault], script: &Script) -> Result<Option<usize>, String> {
+        let mut among = 0..faults.len();
+        while among.len() > 1 {
+            let middle = among.start + among.len() / 2;
+            let mut telling = None;
+            for half in [among.start..middle, middle..among.end] {
+                self.plant(&faults[half.clone()])?;
+                if (0..ANEW).any(|_| self.machines[0].judge(script).differs()) {
+                    telling = Some(half);
+                    break;
+                }
             }
-        },
-        |_| {},
-    );
-    let sequences = Counts::of(&counts.run);
-    match *telling() {
-        Some((after, seed)) => Ok(Found {
-            after,
-            sequences,
-            seed,
-        }),
-        None => Err(sequences),
+            match telling {
+                Some(half) => among = half,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(among.start))
+    }
+
+    fn keep(&self, fault: &Fault, script: &Script) {
+        let text = format!("# {}\n{script}", fault.about);
+        if let Err(e) = std::fs::write(self.out.join(format!("{}.script", fault.name)), text) {
+            eprintln!("{}: {e}", fault.name);
+        }
     }
 }
 
