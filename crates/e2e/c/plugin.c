@@ -3,7 +3,7 @@
 #include "common.h"
 
 #ifdef MODULE
-#include <liburing.h>
+#include "ring.h"
 
 static int finish(struct io_uring *ring) {
     struct io_uring_cqe *cqe;
@@ -17,7 +17,7 @@ static int finish(struct io_uring *ring) {
 void answer(int fd, int rounds) {
     struct io_uring ring;
     char buf[100];
-    must(io_uring_queue_init(8, &ring, 0));
+    must(init_ring(8, &ring));
     for (int i = 0; i < rounds; i++) {
         io_uring_prep_recv(io_uring_get_sqe(&ring), fd, buf, sizeof buf, MSG_WAITALL);
         int r = must(finish(&ring));

@@ -1,8 +1,7 @@
 /* io_uring: by liburing, whose system calls nobody sees, and by syscall(2), as libuv makes them. */
 #include "echo.h"
-#include <liburing.h>
+#include "ring.h"
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 static int finish(struct io_uring *ring) {
     struct io_uring_cqe *cqe;
@@ -20,7 +19,7 @@ static void liburing_server(int fd) {
     exchange(fd, 2);
     send_noise(fd, 0, 1000);
     await_bytes(fd, 1000);
-    must(io_uring_queue_init(8, &ring, 0));
+    must(init_ring(8, &ring));
     for (int n = 0; n < 1000;) {
         io_uring_prep_recv(io_uring_get_sqe(&ring), fd, buf + n, sizeof buf - n, 0);
         n += must(finish(&ring));
@@ -44,7 +43,7 @@ static void later_server(int fd) {
     struct io_uring ring;
     struct sockaddr_in at;
     char buf[100];
-    must(io_uring_queue_init(8, &ring, 0));
+    must(init_ring(8, &ring));
     int l = listen_somewhere(&at);
     pid_t pid = must(fork());
     if (pid == 0) {
@@ -90,7 +89,7 @@ static void *map_ring(int fd, size_t n, off_t at) {
 
 static struct own_ring make_ring_of(unsigned flags) {
     struct io_uring_params p = {.flags = flags};
-    struct own_ring r = {.fd = syscall(SYS_io_uring_setup, 8, &p), .flags = flags};
+    struct own_ring r = {.fd = setup_ring(8, &p), .flags = flags};
     /* An older kernel. */
     if (r.fd < 0 && flags != 0)
         return make_ring_of(0);
@@ -229,7 +228,7 @@ static void *submits(void *arg) {
         change(&r, ep, EPOLL_CTL_ADD, fd, &e);
         change(&r, ep, EPOLL_CTL_DEL, fd, NULL);
         struct io_uring_params p = {0};
-        close(must(syscall(SYS_io_uring_setup, 1, &p)));
+        close(must(setup_ring(1, &p)));
     }
     return NULL;
 }
@@ -440,7 +439,7 @@ WITH_ECHO(registered)
 /* A ring that the kernel refuses changes nothing. */
 static void refused_server(int fd) {
     struct io_uring_params p = {.flags = IORING_SETUP_SQPOLL | IORING_SETUP_SQ_AFF, .sq_thread_cpu = 1 << 20};
-    say_result("a ring", syscall(SYS_io_uring_setup, 8, &p));
+    say_result("a ring", setup_ring(8, &p));
     exchange(fd, 300);
 }
 WITH_ECHO(refused)
@@ -501,7 +500,7 @@ static void without_server(int fd) {
     struct io_uring ring;
     struct io_uring_params p = {0};
     char buf[777];
-    int refused = getenv("HEADWATER_URING") != NULL, r = io_uring_queue_init(8, &ring, 0), n = syscall(SYS_io_uring_setup, 8, &p);
+    int refused = getenv("HEADWATER_URING") != NULL, r = init_ring(8, &ring), n = setup_ring(8, &p);
     if (refused ? r != -ENOSYS || n != -1 || errno != ENOSYS : r != 0 || n < 0)
         fail("a ring, or none");
     for (int i = 0; i < 300; i++) {

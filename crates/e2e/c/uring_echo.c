@@ -1,7 +1,7 @@
 /* An echo server over liburing, as its manual pages have one made: accept, recv and send are requests, one ring for all. It serves
  * as many connections as it is told, then ends. */
 #include <arpa/inet.h>
-#include <liburing.h>
+#include "ring.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     setsockopt(listening.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(listening.fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(listening.fd, 64) < 0)
         return perror("listen"), 1;
-    if (io_uring_queue_init(64, &ring, 0) < 0)
+    if (init_ring(64, &ring) < 0)
         return 4;
     accept_one(&listening);
     while (left > 0) {
