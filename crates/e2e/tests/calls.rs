@@ -87,12 +87,13 @@ fn strays_are_counted() {
     }
 }
 
-/// Who finds something at each call for long has not waited by system calls of its own.
+/// Who finds something at each call for long has not waited by system calls of its own. Why it was carried late is said.
 #[test]
 fn who_waits_late_is_carried() {
     let lab = same("unseen", "late", &[]);
     let said = lab.lines_text();
-    assert!(!said.contains("unseen-waits"), "{said}");
+    assert!(lab.lines().iter().all(|line| line.fallback == 0), "{said}");
+    assert!(said.contains("\"unseen-waits\":1"), "{said}");
 }
 
 /// A program that encrypts by itself where the kernel does not stays in shared memory.

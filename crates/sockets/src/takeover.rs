@@ -24,6 +24,8 @@ const SERVER_GIVES_UP: u32 = 512;
 /// Operations after which a server tries again that was held up by what may be over soon.
 const HELD_UP_FOR: u32 = 8;
 const CLIENT_GIVES_UP: u32 = 8192;
+/// Of a takeover that comes after so many, what has held it up is counted.
+const LATE: u32 = 64;
 
 /// Takes the next step of a tracked connection, if it is time for one. No handler of the program runs in it, and no other
 /// thread closes the connection under it.
@@ -223,6 +225,11 @@ fn finish(c: &Conn, fd: i32, result: Result<&'static Mapped, Reason>, offer: Opt
             c.set_offer(offer);
             c.inode.store(identity(fd), Ordering::Relaxed);
             c.carry(mapped);
+            if c.operations.load(Ordering::Relaxed) >= LATE
+                && let Some(reason) = c.held_up_by()
+            {
+                counters::note(reason);
+            }
             record.finish(Takeover::Done);
             sets::carried(c, fd);
             if c.refs.load(Ordering::Acquire) > 1 {

@@ -114,12 +114,15 @@ impl Conn {
         self.held_up.store(reason as u32 + 1, Ordering::Relaxed);
     }
 
+    /// What the takeover could not go on for, if there was something.
+    pub fn held_up_by(&self) -> Option<Reason> {
+        let reason = self.held_up.load(Ordering::Relaxed).checked_sub(1);
+        reason.map(Reason::of)
+    }
+
     /// Why a connection that ends now was not taken over.
     pub fn reason_left(&self) -> Reason {
-        match self.held_up.load(Ordering::Relaxed) {
-            0 => self.early_end(),
-            reason => Reason::of(reason - 1),
-        }
+        self.held_up_by().unwrap_or_else(|| self.early_end())
     }
 
     /// It has ended before there was reason to take it over.
