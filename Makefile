@@ -65,9 +65,10 @@ help:
 	@echo 'make loom      the memory-model checks of the channel'
 	@echo 'make fuzz      the parsers of foreign bytes, SECONDS=60 each; sequences of calls, natively and with the library, as long'
 	@echo 'make compare   those sequences alone; MIXES="transfer ready blocked" for some kinds; "streams xti" compare by calls, by messages'
-	@echo '               and with modules pushed'
+	@echo '               and with modules pushed; NEAR=1 changes kept sequences a little, in mixes over sockets'
 	@echo 'make faults    takes back one mend after the other, and looks how long those sequences take to tell: SECONDS=600 each at most;'
-	@echo '               FAULTS="NAME..." for some of fuzz/differential/faults, TOGETHER=12 for so many of a mix at a time'
+	@echo '               FAULTS="NAME..." for some of fuzz/differential/faults, TOGETHER=12 for so many of a mix at a time,'
+	@echo '               NEAR=1 by sequences near those that are kept'
 	@echo 'make soak      what takes long: ten thousand kills under load; a million connections through a server that reloads;'
 	@echo '               calls of ours failing, in two hundred runs of each program (HEADWATER_FAULTS=all: in all, for 15 hours); half an hour'
 	@echo '               of each kind of sequences of calls; ten million mutations by a hostile peer, under AddressSanitizer'
@@ -119,14 +120,14 @@ fuzz: build
 compare: build
 	for mix in $(MIXES); do \
 		$(CARGO) run -q -p headwater-differential --profile testing $(CARGOFLAGS) -- --mix $$mix \
-			$(if $(SEQUENCES),--sequences $(SEQUENCES),--seconds $(SECONDS)) || exit 1; \
+			$(if $(SEQUENCES),--sequences $(SEQUENCES),--seconds $(SECONDS)) $(if $(NEAR),--near) || exit 1; \
 	done
 
 # Each fault of fuzz/differential/faults, planted in a copy of the tree; by seeds that are new, not by the kept ones.
 faults: SECONDS = 600
 faults: TOGETHER ?= 1
 faults:
-	$(CARGO) run -q -p headwater-differential --bin headwater-faults --profile testing $(CARGOFLAGS) -- --seconds $(SECONDS) --together $(TOGETHER) $(FAULTS)
+	$(CARGO) run -q -p headwater-differential --bin headwater-faults --profile testing $(CARGOFLAGS) -- --seconds $(SECONDS) --together $(TOGETHER) $(if $(NEAR),--near) $(FAULTS)
 
 # RUSTC_BOOTSTRAP: the sanitizer's option is not stable, its runtime comes with the toolchain. It keeps what was freed for a while:
 # little, since the test looks whether memory grows.

@@ -11,6 +11,8 @@ pub struct Hunt<'a> {
     pub mix: Mix,
     /// The first sequence's number; the others have those that follow.
     pub first: u64,
+    /// What the sequences are near to; none, and they are by chance alone.
+    pub near: &'a [Script],
     /// As many sequences at a time, each in a network of its own.
     pub machines: &'a [Machine],
 }
@@ -48,7 +50,10 @@ impl Hunt<'_> {
                 if over(seed) {
                     return;
                 }
-                let script = make::generate(self.mix, seed);
+                let script = match self.near {
+                    [] => make::generate(self.mix, seed),
+                    kept => make::near(self.mix, seed, kept),
+                };
                 let verdict = machine.judge(&script);
                 let add = |count: &AtomicU64, n: u64| {
                     count.fetch_add(n, Ordering::Relaxed);

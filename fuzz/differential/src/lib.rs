@@ -11,6 +11,7 @@
 
 pub mod faults;
 pub mod hunt;
+pub mod kept;
 pub mod machine;
 pub mod make;
 pub mod program;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headwater_differential::hunt::{Counts, Hunt};
-use headwater_differential::{Machine, Mix, Script, Verdict, make, program, shrink};
+use headwater_differential::script::Over;
+use headwater_differential::{Machine, Mix, Script, Verdict, kept, make, program, shrink};
 use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -34,6 +35,9 @@ struct Arguments {
     /// Stop after so many differences
     #[arg(long, default_value_t = 1)]
     most: usize,
+    /// Sequences near those that once differed, changed a little, instead of by chance alone; over sockets
+    #[arg(long)]
+    near: bool,
     /// Print the sequence of the seed, and run nothing
     #[arg(long, requires = "seed")]
     print: bool,
@@ -43,13 +47,20 @@ struct Arguments {
 
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
+    let near = match kept_near(&arguments) {
+        Ok(near) => near,
+        Err(why) => {
+            eprintln!("{why}");
+            return std::process::ExitCode::FAILURE;
+        }
+    };
     if let (true, Some(seed)) = (arguments.print, arguments.seed) {
-        print!("{}", make::generate(arguments.mix, seed));
+        print!("{}", make::near(arguments.mix, seed, &near));
         return std::process::ExitCode::SUCCESS;
     }
     network::isolate();
     let found = match arguments.scripts.is_empty() {
-        true => search(&arguments),
+        true => search(&arguments, &near),
         false => replay(&arguments.scripts),
     };
     match found {
@@ -85,9 +96,29 @@ fn replay(scripts: &[PathBuf]) -> usize {
     differs.count()
 }
 
-fn search(arguments: &Arguments) -> usize {
+/// What sequences are to be near to, if they are.
+fn kept_near(arguments: &Arguments) -> Result<Vec<Script>, String> {
+    if !arguments.near {
+        return Ok(Vec::new());
+    }
+    let scripts = kept::all()?.into_iter().map(|(_, script)| script).collect();
+    match make::like(arguments.mix, scripts) {
+        near if near.is_empty() || arguments.mix.over() != Over::Sockets => Err(format!(
+            "--near: nothing is kept that mix {:?} could be near to: take one over sockets",
+            arguments.mix
+        )),
+        near => Ok(near),
+    }
+}
+
+fn search(arguments: &Arguments, near: &[Script]) -> usize {
     let first = arguments.seed.unwrap_or_else(chance::seed);
-    println!("mix {:?}, from seed {first} on", arguments.mix);
+    let beside = if near.is_empty() {
+        ""
+    } else {
+        ", near kept ones"
+    };
+    println!("mix {:?}{beside}, from seed {first} on", arguments.mix);
     let (length, unit) = match arguments.sequences {
         Some(sequences) => (sequences, ""),
         None => (arguments.seconds, " s"),
@@ -105,6 +136,7 @@ fn search(arguments: &Arguments) -> usize {
     let hunt = Hunt {
         mix: arguments.mix,
         first,
+        near,
         machines: &machines,
     };
     let counts = hunt.run(

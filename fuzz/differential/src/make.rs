@@ -4,12 +4,16 @@ mod sockets;
 mod streams;
 mod xti;
 
+use std::collections::HashSet;
+
 use headwater_e2e::chance::Chance;
 
 use crate::script::{Mix, Over, Script, Step};
 
 const SLOTS: i64 = 12;
 const PROCESSES: usize = 3;
+/// So many scripts of a mix have all that it is made of.
+const SOME: u64 = 500;
 
 /// The script of a seed.
 pub fn generate(mix: Mix, seed: u64) -> Script {
@@ -18,6 +22,25 @@ pub fn generate(mix: Mix, seed: u64) -> Script {
         Over::Streams => streams::streams(seed),
         Over::Xti => xti::xti(seed),
     }
+}
+
+/// The script of a seed that is one of these, changed a little; over sockets, and where there are any.
+pub fn near(mix: Mix, seed: u64, kept: &[Script]) -> Script {
+    match (mix.over(), kept) {
+        (Over::Sockets, [_, ..]) => sockets::near(mix, seed, kept),
+        _ => generate(mix, seed),
+    }
+}
+
+/// Those of these scripts that a mix might have made.
+pub fn like(mix: Mix, mut scripts: Vec<Script>) -> Vec<Script> {
+    let some = (0..SOME).flat_map(|seed| generate(mix, seed).steps);
+    let words: HashSet<String> = some.map(|step| step.name).collect();
+    scripts.retain(|script| {
+        let mut words_of = script.steps.iter().map(|step| &step.name);
+        script.over == mix.over() && words_of.all(|word| words.contains(word))
+    });
+    scripts
 }
 
 /// Chance, and the script that it makes.

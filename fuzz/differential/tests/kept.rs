@@ -1,10 +1,10 @@
 //! Scripts that once differed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use headwater_differential::{Machine, Script};
+use headwater_differential::{Machine, Script, kept};
 use headwater_e2e::network;
 
 /// At a time: most of a sequence is spent waiting.
@@ -13,11 +13,9 @@ const JOBS: usize = 4;
 #[test]
 fn what_once_differed_does_so_no_more() {
     network::isolate();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    let files = std::fs::read_dir(folder).expect("seeds are there");
-    let files: Vec<PathBuf> = files.map(|file| file.expect("readable").path()).collect();
-    assert!(!files.is_empty());
-    let left = Mutex::new(files.iter());
+    let scripts = kept::all().expect("all are understood");
+    assert!(!scripts.is_empty());
+    let left = Mutex::new(scripts.iter());
     let next = || left.lock().expect("no other thread panics here").next();
     let differ = Mutex::new(Vec::new());
     let carried = AtomicU64::new(0);
@@ -25,8 +23,8 @@ fn what_once_differed_does_so_no_more() {
         for _ in 0..JOBS {
             scope.spawn(|| {
                 let machine = Machine::new();
-                while let Some(file) = next() {
-                    if let Some(how) = differs(&machine, file) {
+                while let Some((file, script)) = next() {
+                    if let Some(how) = differs(&machine, file, script) {
                         differ.lock().expect("as above").push(how);
                     }
                 }
@@ -40,10 +38,8 @@ fn what_once_differed_does_so_no_more() {
 }
 
 /// How what was done by this script differs; none where it does not.
-fn differs(machine: &Machine, file: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(file).expect("readable");
-    let script: Script = text.parse().expect("a script");
-    let verdict = machine.judge(&script);
+fn differs(machine: &Machine, file: &Path, script: &Script) -> Option<String> {
+    let verdict = machine.judge(script);
     let how = || format!("{}:\n{}", file.display(), verdict.tell());
     verdict.differs().then(how)
 }

@@ -57,8 +57,11 @@ pub struct Inner {
     pub orphans: bool,
     /// Some are mute: they are looked at again and again.
     pub mutes: bool,
-    /// How often the kernel was made to say again what holds, which whoever waits on what holds this set hears too.
+    /// How often the kernel was made to say again what holds, and how many bells were found, which whoever waits on what holds this
+    /// set hears too.
     pub posts: u64,
+    /// How many ends of members the kernel has told of.
+    pub ends: u64,
     /// Some are sets.
     has_sets: bool,
     /// It is, or was, in another set.
@@ -97,6 +100,8 @@ pub struct Reg {
     pub last: Last,
     /// What the kernel has reported to a look that told nobody, where it can't be made to say it again.
     pub kept: u32,
+    /// The ends that the kernel has told of.
+    pub ended: u32,
     pub bell: i32,
     /// The bell is registered under this registration's tag (not under that of a duplicate in the same set).
     pub rings: bool,
@@ -135,6 +140,7 @@ impl Reg {
             misses: 0,
             last: Last::nothing(),
             kept: 0,
+            ended: 0,
             bell: core::hint::black_box(-1),
             rings: false,
             parents: false,
@@ -447,7 +453,8 @@ impl Inner {
         };
         let of = |counts: bool| if counts { came } else { 0 };
         let uncounted = of(counted).wrapping_sub(of(reg.counts()));
-        let is_ready = reg.is_live() && reg.descriptor().ready(reg.h, reg.want()) != 0;
+        let is_ready =
+            reg.is_live() && (reg.descriptor().ready(reg.h, reg.want()) != 0 || self.holds(i));
         let arrived = u64::from(is_ready && !was_told);
         self.news = self.news.wrapping_add(uncounted).wrapping_add(arrived);
     }
@@ -458,9 +465,12 @@ impl Inner {
             return true;
         }
         let reg = self.at(i);
-        if !reg.is_live() || reg.events & ET != 0 {
-            return false;
-        }
+        reg.is_live() && reg.events & ET == 0 && self.holds(i)
+    }
+
+    /// Does the kernel know of something that the program asks for?
+    fn holds(&self, i: usize) -> bool {
+        let reg = self.at(i);
         let asked = reg.want() | (libc::EPOLLERR | libc::EPOLLHUP) as u32;
         let asks = self.needed(i) | asked;
         reg.descriptor().kernel_holds(reg.h, 0, asks) & asked != 0

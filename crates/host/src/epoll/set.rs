@@ -654,7 +654,7 @@ impl Set {
         each.fold(inner.news, u64::wrapping_add)
     }
 
-    /// What has come to members by the kernel, and room there, and how often we have made it say again what holds.
+    /// What has come to members by the kernel, and room there, and how often it was made to say again what holds, or rung.
     pub fn kernel_arrivals(&self) -> Arrivals {
         let Some(inner) = self.held_unless_forking() else {
             return Arrivals::default();
@@ -666,20 +666,20 @@ impl Set {
             came.unwrap_or(0).wrapping_add(d.edges(r.h).1)
         };
         Arrivals {
-            count: live.map(count).fold(0, u64::wrapping_add),
+            count: live.map(count).fold(inner.ends, u64::wrapping_add),
             taken_back: inner.posts,
             certain: false,
         }
     }
 
-    /// Is that all? Ends are not counted, nor what comes to others than connections.
+    /// Is that all? Ends are counted when a look has found them, and what comes to others than connections is not.
     pub fn has_counted_all(&self) -> bool {
         let is_counted = |r: &Reg| {
             let Some(d) = r.d.filter(|_| r.is_live() && r.h.kind() == Kind::Socket) else {
                 return false;
             };
             let counts = d.kernel_arrivals(r.h).certain || d.has_counted_all(r.h);
-            counts && d.kernel_holds(r.h, 0, ENDS) == 0
+            counts && d.kernel_holds(r.h, 0, ENDS) & !r.ended == 0
         };
         let inner = self.held_unless_forking().filter(|_| !self.is_inherited());
         inner.is_some_and(|inner| !inner.orphans && inner.all(is_counted))

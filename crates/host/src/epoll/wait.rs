@@ -564,6 +564,7 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
     let silent = inner.is_silent(i);
     let mut events = 0;
     if tag.is_bell() {
+        inner.posts += 1;
         inner.heat(i);
         let reg = &inner.regs[i];
         if let Some(d) = reg.d {
@@ -577,6 +578,7 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
             }
         }
     } else {
+        inner.note_ends(i, event.events);
         let holds = inner.still(i, event.events);
         events = inner.reported(i, holds);
         if events != 0 {

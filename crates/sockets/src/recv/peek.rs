@@ -24,6 +24,8 @@ pub(super) struct Peek {
     taken: Option<Taken>,
     /// Others have taken some of it meanwhile: it goes on behind what it has seen with what is there now.
     pub(super) others_took: bool,
+    /// The stream had ended before the last look.
+    has_ended: bool,
 }
 
 /// Bytes that were taken out of what comes to this end: as those say who have the library, and by the ring and as the kernel says,
@@ -38,10 +40,12 @@ impl Taken {
     fn so_far(c: &Conn, v: &View<'_>) -> Taken {
         let by_kernel = v.inn().receive.krecv.load(Ordering::Acquire);
         let by_ring = v.in_ring().consumed().0;
-        let counts = tcp_counts::counts(c.fd(), v.end == 0);
+        // Of what is unread behind an urgent byte the kernel does not tell.
+        let is_urgent = look::told(c, libc::POLLPRI as u32) & libc::POLLPRI as u32 != 0;
+        let counts = (!is_urgent).then(|| tcp_counts::counts(c.fd(), v.end == 0).ok());
         Taken {
             told: by_kernel.wrapping_add(by_ring),
-            known: counts.ok().map(|by| by.read.wrapping_add(by_ring)),
+            known: counts.flatten().map(|by| by.read.wrapping_add(by_ring)),
         }
     }
 
@@ -59,6 +63,7 @@ impl Peek {
         if buffers.done == 0 {
             self.taken = Some(Taken::so_far(c, v));
         }
+        self.has_ended = look::events(c) != 0;
         self.arrived = arrived(c, v);
     }
 
@@ -76,7 +81,7 @@ impl Peek {
             let more = wait_for_more(c, v, end, self.arrived.0) == Ok(true);
             let took = |before| Taken::so_far(c, v).is_more_than(before);
             self.others_took |= self.taken.is_some_and(took);
-            if !more && self.others_took {
+            if !more && self.others_took && !self.has_ended {
                 // Whatever wakes it, it looks once more.
                 let _ = guard(c, || step(c, v, buffers, flags));
             }

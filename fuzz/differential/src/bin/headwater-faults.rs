@@ -10,8 +10,9 @@ use clap::Parser;
 use headwater_differential::faults::{self, Fault};
 use headwater_differential::hunt::{Counts, Hunt};
 use headwater_differential::machine::Answers;
-use headwater_differential::{Machine, Mix, Script};
-use headwater_e2e::chance;
+use headwater_differential::script::Over;
+use headwater_differential::{Machine, Mix, Script, kept, make};
+use headwater_e2e::{chance, network};
 
 /// Takes one mend of the library after the other back, and looks how long sequences by chance take to tell
 #[derive(Parser)]
@@ -31,6 +32,9 @@ struct Arguments {
     /// Faults of one mix at a time, at most: whose a sequence is that tells is found out, and the others stay
     #[arg(long, default_value_t = 1)]
     together: usize,
+    /// Sequences near those that once differed, but for those that tell themselves, instead of by chance alone; over sockets
+    #[arg(long)]
+    near: bool,
     /// Folder for the copy of the tree, what is built of it, and the sequences that tell
     #[arg(long, default_value = "target/faults")]
     out: PathBuf,
@@ -57,6 +61,7 @@ struct Workshop {
     out: PathBuf,
     machines: Vec<Machine>,
     sound: Mutex<Machine>,
+    near: bool,
 }
 
 fn main() -> ExitCode {
@@ -84,7 +89,7 @@ fn plant(arguments: &Arguments) -> Result<bool, String> {
     // Those of one crate one after the other: what lies below it is built once.
     chosen.sort_by(|a, b| a.file().cmp(b.file()));
 
-    let mut workshop = Workshop::new(&arguments.out, arguments.jobs)?;
+    let mut workshop = Workshop::new(&arguments.out, arguments.jobs, arguments.near)?;
     let first = arguments.seed.unwrap_or_else(chance::seed);
     println!(
         "{} faults, each from seed {first} on, {} s at most",
@@ -153,7 +158,7 @@ impl Planted {
 }
 
 impl Workshop {
-    fn new(out: &Path, jobs: usize) -> Result<Workshop, String> {
+    fn new(out: &Path, jobs: usize, near: bool) -> Result<Workshop, String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         std::fs::create_dir_all(out).map_err(|e| format!("{out:?}: {e}"))?;
         let out = out.canonicalize().map_err(|e| e.to_string())?;
@@ -171,6 +176,7 @@ impl Workshop {
         Ok(Workshop {
             machines: (0..jobs).map(|_| machine()).collect(),
             sound: Mutex::new(machine()),
+            near,
             root,
             tree,
             out,
@@ -192,6 +198,34 @@ impl Workshop {
         Ok(())
     }
 
+    /// Kept scripts of this mix that tell of none of the faults, where sequences are to be near such.
+    fn silent(&self, mix: Mix) -> Result<Vec<Script>, String> {
+        if !self.near || mix.over() != Over::Sockets {
+            return Ok(Vec::new());
+        }
+        let scripts = kept::all()?.into_iter().map(|(_, script)| script).collect();
+        let left = Mutex::new(make::like(mix, scripts).into_iter());
+        let silent = Mutex::new(Vec::new());
+        let next = || left.lock().unwrap_or_else(|e| e.into_inner()).next();
+        let judge_all = &|machine: &Machine| {
+            network::isolate();
+            while let Some(script) = next() {
+                if !machine.judge(&script).differs() {
+                    silent
+                        .lock()
+                        .unwrap_or_else(|e| e.into_inner())
+                        .push(script);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for machine in &self.machines {
+                scope.spawn(move || judge_all(machine));
+            }
+        });
+        Ok(silent.into_inner().unwrap_or_else(|e| e.into_inner()))
+    }
+
     /// A sequence that differs with these faults and not without, and its number; what has run is added to the account.
     fn look(
         &mut self,
@@ -200,12 +234,14 @@ impl Workshop {
         bound: Duration,
     ) -> Result<Option<(Script, u64)>, String> {
         self.plant(&group.faults)?;
+        let near = self.silent(group.faults[0].mix)?;
         let begun = Instant::now();
         let found = Mutex::new(None);
         let telling = || found.lock().unwrap_or_else(|e| e.into_inner());
         let hunt = Hunt {
             mix: group.faults[0].mix,
             first: first.wrapping_add(group.sequences),
+            near: &near,
             machines: &self.machines,
         };
         let counts = hunt.run(

@@ -1,10 +1,13 @@
 //! Scripts over sockets.
 
+mod near;
 mod options;
 mod starts;
 mod stdio;
 
 use headwater_e2e::chance::Chance;
+
+pub use near::near;
 
 use super::{Makes, PROCESSES, Pen, SLOTS};
 use crate::script::{Mix, Over, Script};

@@ -4,6 +4,7 @@ use libc::epoll_event;
 
 use super::{Inner, Reg};
 use crate::counters::{self, Counter, Reason};
+use crate::epoll::last::{ENDS, HUP, RDHUP};
 use crate::epoll::{ET, ONESHOT, Tag};
 use crate::sys;
 use crate::table::{self, Kind};
@@ -115,6 +116,7 @@ impl Inner {
         let reg = *self.at(i);
         let Some(d) = reg.d else { return false };
         if tag.is_bell() {
+            self.posts += 1;
             self.heat(i);
             d.rung(reg.h);
             let _ = self.watch(i, false);
@@ -123,6 +125,7 @@ impl Inner {
             }
             return false;
         }
+        self.note_ends(i, events);
         let silent = self.is_silent(i);
         let holds = self.holding(i, events, reg.last.posted);
         self.regs[i].last.posted = false;
@@ -140,6 +143,20 @@ impl Inner {
         // It is to be told, whatever it was told of before.
         self.regs[i].last.posted = false;
         true
+    }
+
+    /// An end comes once; an error may be taken, and another one come, but behind the end of both directions.
+    pub fn note_ends(&mut self, i: usize, events: u32) {
+        let reg = &mut self.regs[i];
+        let once = match events & HUP {
+            0 => RDHUP,
+            _ => ENDS,
+        };
+        let new = events & once & !reg.ended;
+        if new != 0 {
+            reg.ended |= new;
+            self.ends += 1;
+        }
     }
 
     /// What the kernel tells once, and has just told us, of a registration that is the program's own. False: it is told always.
