@@ -5,8 +5,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater_load::wrong_bytes;
+
 use crate::xtiperf::board::{self, Board};
-use crate::xtiperf::measure::{Measured, wrong};
+use crate::xtiperf::measure::Measured;
 use crate::xtiperf::options::Options;
 use crate::xtiperf::stream::Stream;
 use crate::xtiperf::sys::{Used, now_ns};
@@ -53,7 +55,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
     stream.finish()?;
     board.wait_done()?;
     if receiver.received() != measured.sent {
-        return Err(wrong("too many"));
+        return Err(wrong_bytes("too many"));
     }
     measured.received = measured.sent;
     measured.all_sent = measured.sent;

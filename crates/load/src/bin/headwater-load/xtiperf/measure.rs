@@ -95,8 +95,3 @@ impl Measured {
         )
     }
 }
-
-#[cold]
-pub fn wrong(what: &str) -> io::Error {
-    headwater_load::wrong_bytes(what)
-}

@@ -1,7 +1,6 @@
-//! What the standard library does not offer: clocks, accounts and priorities of processes.
+//! What the standard library does not offer: clocks, and accounts of processes.
 
 use std::fs;
-use std::io;
 use std::ops::Sub;
 
 use crate::sys::clock_ns;
@@ -65,16 +64,4 @@ fn switches(pid: i32) -> (u64, u64) {
         count("voluntary_ctxt_switches:"),
         count("nonvoluntary_ctxt_switches:"),
     )
-}
-
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: no pointers are passed.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
-        0 => Ok(()),
-        _ => {
-            let error = io::Error::last_os_error();
-            let words = format!("the priority {nice} is not to be had: {error}");
-            Err(io::Error::new(error.kind(), words))
-        }
-    }
 }
