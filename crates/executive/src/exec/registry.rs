@@ -5,9 +5,9 @@
 use core::ffi::c_int;
 use core::ptr::{self, null_mut};
 
+use headwater_host::guarded::{Entered, Guarded};
 use headwater_host::sync::{AtomicPtr, Ordering};
 
-use super::guarded::{Entered, Guarded};
 use super::module::{Flow, Module, Mux, mux_streamtab_of, streamtab_of};
 use super::perimeter::Perimeter;
 use crate::ddi::queue::streamtab;

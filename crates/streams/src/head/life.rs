@@ -2,17 +2,17 @@
 
 use core::time::Duration;
 
+use headwater_host::guarded::Guarded;
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::reclaim::{Entered, Retired};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{process, reclaim, sys};
+use headwater_host::{reclaim, sys};
 
 use super::{ENDS, Head, SLAB, TOP, local, opening, parcels, signals};
 use crate::background;
 use crate::board::{self, MOST};
-use crate::exec::guarded::Guarded;
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 
@@ -500,8 +500,7 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 
 /// Has forks hold what streams have: nobody changes lists or queues while the process is copied; afterwards both sides go on.
 pub fn look_after_forks() {
-    lifecycle::add(Part::Making, process::before_fork, process::after_fork);
-    lifecycle::add(Part::Perimeters, local::before_fork, local::after_fork);
+    lifecycle::add(Part::Perimeters, tending::before_fork, tending::after_fork);
     lifecycle::add(
         Part::Background,
         background::before_fork,

@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 use core::time::Duration;
 
+use headwater_host::guarded::{Entered, Guarded};
 use headwater_host::sync::Ordering::Release;
 use headwater_host::sys::{self, Errno};
 use headwater_host::table;
@@ -12,7 +13,6 @@ use super::{Head, life, local};
 use crate::background;
 use crate::ddi::*;
 use crate::exec::attach::{Above, link_lower, move_stream, unlink_lower};
-use crate::exec::guarded::{Entered, Guarded};
 use crate::exec::perimeter::Perimeter;
 use crate::pipe::words::state;
 
