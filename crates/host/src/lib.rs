@@ -40,6 +40,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod log;
 pub mod memory;
+pub mod netlink;
 pub mod next;
 pub mod numbers;
 pub mod peer;

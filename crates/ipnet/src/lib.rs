@@ -8,7 +8,7 @@
 //!   socket     a raw socket: hidden, close-on-exec, not blocking      batch     many packets in one call, either way
 //!   filter     which packets the kernel keeps for us                  checksum  of RFC 1071, with pseudo headers
 //!   icmp       what an ICMP error says, and of which packet           errors    the same from a socket's error queue
-//!   options    type of service and time to live of one packet     route     source address and MTU towards a destination
+//!   options    type of service and time to live of one packet     route     the MTU towards a destination
 //! ```
 //!
 //! A raw socket gets a copy of every packet of its protocol that comes to this host, after reassembly. Those of IPv4 begin with
