@@ -33,7 +33,7 @@ pub use batch::{Inbox, Packet};
 pub use filter::Program;
 pub use socket::RawSocket;
 
-use headwater_host::sys;
+pub use headwater_host::sys::again;
 
 pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
@@ -42,13 +42,3 @@ pub const ICMPV6: u8 = 58;
 pub const SCTP: u8 = 132;
 /// No protocol: the user's packets begin with the IP header, and nothing is received (IPPROTO_RAW).
 pub const RAW: u8 = 255;
-
-/// A call that a signal interrupts is made once more.
-pub fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
-    loop {
-        match call() {
-            Err(libc::EINTR) => {}
-            result => return result,
-        }
-    }
-}

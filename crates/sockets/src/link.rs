@@ -19,6 +19,7 @@ use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, config, hidden, sys};
 
 use crate::handover::{self, Hello};
+use crate::look::is_due;
 use crate::segment::Mapped;
 
 /// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
@@ -189,13 +190,7 @@ pub fn tidy() {
 
 #[cold]
 fn look_after_peers() {
-    let (now, next) = (sys::now_roughly(), NEXT_LOOK.load(Ordering::Relaxed));
-    let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
-    if now >= next
-        && NEXT_LOOK
-            .compare_exchange(next, now + INTERVAL, old, new)
-            .is_ok()
-    {
+    if is_due(&NEXT_LOOK, INTERVAL) {
         with(|links| {
             // Before its own peers say that something has come: a mailbox that others have filled lets none of them in.
             links.collect();
@@ -394,19 +389,11 @@ fn listen(owner: Owner) -> sys::Result<i32> {
 
 /// The abstract address of a process's mailbox.
 fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
-    let mut addr: libc::sockaddr_un = sys::zeroed();
-    addr.sun_family = libc::AF_UNIX as u16;
-    let mut text = [0u8; 64];
-    let mut cursor = sys::Cursor::new(&mut text);
-    let _ = core::fmt::write(
-        &mut cursor,
-        format_args!("headwater.{}.{:016x}", board::abi(), owner.bits()),
-    );
-    let len = cursor.len;
-    for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
-        *to = *from as libc::c_char;
-    }
-    (addr, (2 + 1 + len) as u32)
+    sys::abstract_text(format_args!(
+        "headwater.{}.{:016x}",
+        board::abi(),
+        owner.bits()
+    ))
 }
 
 /// Whose process is at the other side? `None`: nobody's with whom we share anything.
