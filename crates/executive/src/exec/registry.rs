@@ -80,13 +80,6 @@ impl Names {
         self.each().find(|e| e.name.as_bytes() == name)
     }
 
-    /// In the order of registration.
-    fn all(&self) -> Vec<&'static Entry> {
-        let mut all: Vec<_> = self.each().collect();
-        all.reverse();
-        all
-    }
-
     /// EEXIST.
     fn add(&self, entry: Entry) -> Result<&'static Entry, Errno> {
         let _registering = REGISTERING.enter();
@@ -185,10 +178,7 @@ pub fn device_by_major(major: u32) -> Option<&'static Entry> {
 
 /// All modules, in the order of registration.
 pub fn modules() -> Vec<&'static Entry> {
-    MODULES.all()
-}
-
-/// All devices, in the order of registration.
-pub fn devices() -> Vec<&'static Entry> {
-    DEVICES.all()
+    let mut all: Vec<_> = MODULES.each().collect();
+    all.reverse();
+    all
 }
