@@ -74,7 +74,7 @@ impl Messages {
     pub fn begin(fd: i32) -> Outcome<Messages> {
         let this = Messages::of(fd).ok_or(Refusal::new(TBADF))?;
         if !this.has_timod() {
-            local::push(this.head, b"timod", fd).map_err(Refusal::system)?;
+            local::push(this.head, b"timod").map_err(Refusal::system)?;
         }
         if !this.is_known() {
             this.sync()?;

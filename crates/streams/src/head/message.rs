@@ -10,6 +10,7 @@ use libc::iovec;
 
 use super::arming::Want;
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
+pub use super::outgoing::Priority;
 use super::write::with_signal;
 use super::{Head, local, opening, parcels};
 use crate::ddi as kind;
@@ -27,24 +28,6 @@ pub const MSG_BAND: i32 = 4;
 /// What getmsg returns when parts of the message stay behind.
 pub const MORECTL: i32 = 1;
 pub const MOREDATA: i32 = 2;
-
-/// Where a new message goes in the order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Priority {
-    High,
-    Band(u8),
-}
-
-impl Priority {
-    /// Type and band of a message, which may have a control part.
-    pub(super) fn of_message(self, has_control: bool) -> (u8, u8) {
-        match self {
-            Priority::High => (kind::M_PCPROTO, 0),
-            Priority::Band(band) if has_control => (kind::M_PROTO, band),
-            Priority::Band(band) => (kind::M_DATA, band),
-        }
-    }
-}
 
 /// Which message getmsg waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -378,13 +361,29 @@ fn get_from(
     control: Option<iovec>,
     data: Option<iovec>,
 ) -> Result<Got, Trouble> {
+    let (taken, more) = copy_from(inlet, &front, [control, data]);
+    inlet.take(taken[0], taken[1])?;
+    let [control, data] = taken.map(|n| n.map_or(-1, |n| n as i32));
+    Ok(Got {
+        control,
+        data,
+        band: front.band,
+        high: front.is_high(),
+        more,
+    })
+}
+
+/// Copies what the two parts have room for: how much that is of each that there is and that is asked for, and what stays behind.
+#[inline(always)]
+pub fn copy_from(
+    inlet: &mut dyn Inlet,
+    front: &Front,
+    rooms: [Option<iovec>; 2],
+) -> ([Option<usize>; 2], i32) {
     let mut taken = [None; 2];
     let (mut skip, mut left) = (0, 0);
-    let wanted = [
-        (front.control, control, MORECTL),
-        (front.data, data, MOREDATA),
-    ];
-    for (taken, (have, room, more)) in taken.iter_mut().zip(wanted) {
+    let parts = [(front.control, MORECTL), (front.data, MOREDATA)];
+    for (taken, ((have, more), room)) in taken.iter_mut().zip(parts.into_iter().zip(rooms)) {
         let Some(have) = have else { continue };
         *taken = room.map(|room| have.min(room.iov_len));
         if let (Some(room), Some(n @ 1..)) = (room, *taken) {
@@ -395,15 +394,7 @@ fn get_from(
         }
         skip += have;
     }
-    inlet.take(taken[0], taken[1])?;
-    let [control, data] = taken.map(|n| n.map_or(-1, |n| n as i32));
-    Ok(Got {
-        control,
-        data,
-        band: front.band,
-        high: front.is_high(),
-        more: left,
-    })
+    (taken, left)
 }
 
 use headwater_host::sync::Ordering::Relaxed;
