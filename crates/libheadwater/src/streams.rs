@@ -224,7 +224,7 @@ pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int
         if request as c_int == control::I_SENDFD {
             // A carried connection goes back to the kernel before somebody else has it.
             headwater_sockets::life::passing_on(arg as c_int);
-            if crate::sctp::at(arg as c_int).is_some() {
+            if table::sctp(arg as c_int).is_some() {
                 return refuse(headwater_sctp_sockets::face::refuse_passing());
             }
         }
