@@ -44,8 +44,9 @@ pub fn usage_of(who: i32) -> Usage {
 }
 
 impl Usage {
+    /// Nothing of what is less by now, as where another process has gone.
     pub fn since(self, earlier: Usage) -> Usage {
-        self.with(earlier, |now, then| now - then)
+        self.with(earlier, u64::saturating_sub)
     }
 
     pub fn plus(self, other: Usage) -> Usage {
