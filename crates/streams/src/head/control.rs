@@ -5,10 +5,10 @@ use core::slice;
 
 use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
-use headwater_host::sys::{self, Errno};
+use headwater_host::sys::Errno;
 
 use super::inlet::{Front, Inlet, RingInlet, Trouble, flush_ring};
-use super::message::{Choice, Priority, RS_HIPRI, copy_from};
+use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
 use super::{Head, is_bad, life, linking, local, passing, requests, signals, write};
 use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, I_LINK, I_PLINK, I_PUNLINK, I_UNLINK, M_PASSFP};
@@ -363,7 +363,12 @@ pub fn look<T>(
     mut f: impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
 ) -> Result<T, Errno> {
     loop {
-        match head.with_inlet(&mut f) {
+        let found = if head.is_queued() {
+            local::with_inlet(head, &mut f)
+        } else {
+            head.with_ring_inlet(&mut f)
+        };
+        match found {
             Ok(value) => return Ok(value),
             Err(Trouble::NeedsQueue) => local::begin(head)?,
             Err(Trouble::Fails(e)) => return Err(e),
@@ -488,11 +493,25 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
         _ => return Err(libc::EINVAL),
     };
     // SAFETY: the buffers have as much room as they say, as the caller says.
-    let rooms = unsafe { [peek.control.room()?, peek.data.room()?] };
-    let rooms = rooms.map(|room| room.map(|room| sys::buffer(room.as_mut_ptr(), room.len())));
+    let mut rooms = unsafe { [peek.control.room()?, peek.data.room()?] };
     let seen = look(head, |inlet| {
-        let front = choice.first_of(inlet)?;
-        Ok(front.map(|front| (copy_from(inlet, &front, rooms).0, front.is_high())))
+        let Some(front) = choice.first_of(inlet)? else {
+            return Ok(None);
+        };
+        let (mut lens, mut skip) = ([None; 2], 0);
+        let parts = [front.control, front.data].into_iter().zip(&mut rooms);
+        for (len, (have, room)) in lens.iter_mut().zip(parts) {
+            let Some(have) = have else { continue };
+            if let Some(room) = room {
+                let n = have.min(room.len());
+                if n > 0 {
+                    inlet.copy(skip, &mut room[..n]);
+                }
+                *len = Some(n);
+            }
+            skip += have;
+        }
+        Ok(Some((lens, front.is_high())))
     })?;
     let Some((lens, high)) = seen else {
         return Ok(0);
@@ -540,19 +559,7 @@ unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Err
 
 /// For the inlet of a ring.
 impl Head {
-    /// Runs `f` on the inlet that the head has now.
-    #[inline(always)]
-    pub fn with_inlet<T>(
-        &self,
-        f: &mut impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        match self.is_queued() {
-            true => local::with_inlet(self, f),
-            false => self.with_ring_inlet(f),
-        }
-    }
-
-    fn with_ring_inlet<T>(
+    pub fn with_ring_inlet<T>(
         &self,
         f: &mut impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {

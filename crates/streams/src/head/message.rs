@@ -361,29 +361,13 @@ fn get_from(
     control: Option<iovec>,
     data: Option<iovec>,
 ) -> Result<Got, Trouble> {
-    let (taken, more) = copy_from(inlet, &front, [control, data]);
-    inlet.take(taken[0], taken[1])?;
-    let [control, data] = taken.map(|n| n.map_or(-1, |n| n as i32));
-    Ok(Got {
-        control,
-        data,
-        band: front.band,
-        high: front.is_high(),
-        more,
-    })
-}
-
-/// Copies what the two parts have room for: how much that is of each that there is and that is asked for, and what stays behind.
-#[inline(always)]
-pub fn copy_from(
-    inlet: &mut dyn Inlet,
-    front: &Front,
-    rooms: [Option<iovec>; 2],
-) -> ([Option<usize>; 2], i32) {
     let mut taken = [None; 2];
     let (mut skip, mut left) = (0, 0);
-    let parts = [(front.control, MORECTL), (front.data, MOREDATA)];
-    for (taken, ((have, more), room)) in taken.iter_mut().zip(parts.into_iter().zip(rooms)) {
+    let wanted = [
+        (front.control, control, MORECTL),
+        (front.data, data, MOREDATA),
+    ];
+    for (taken, (have, room, more)) in taken.iter_mut().zip(wanted) {
         let Some(have) = have else { continue };
         *taken = room.map(|room| have.min(room.iov_len));
         if let (Some(room), Some(n @ 1..)) = (room, *taken) {
@@ -394,7 +378,15 @@ pub fn copy_from(
         }
         skip += have;
     }
-    (taken, left)
+    inlet.take(taken[0], taken[1])?;
+    let [control, data] = taken.map(|n| n.map_or(-1, |n| n as i32));
+    Ok(Got {
+        control,
+        data,
+        band: front.band,
+        high: front.is_high(),
+        more: left,
+    })
 }
 
 use headwater_host::sync::Ordering::Relaxed;

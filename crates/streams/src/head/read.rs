@@ -106,7 +106,12 @@ impl Head {
             // Before looking: what was sent before the end is there then.
             let over = self.has_hung_up() || left;
             let seen = self.seen();
-            match self.with_inlet(&mut f) {
+            let found = if self.is_queued() {
+                local::with_inlet(self, &mut f)
+            } else {
+                self.with_ring_inlet(&mut f)
+            };
+            match found {
                 Ok(Some(value)) => return Ok(value),
                 Ok(None) => {}
                 Err(Trouble::NeedsQueue) => {
