@@ -10,7 +10,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use syscalls::{Sysno, syscall};
 
-use crate::sys::{self, Result};
+use crate::sys::{self, Result, again};
 
 /// Descriptors in one message at most.
 pub const MOST: usize = 8;
@@ -132,7 +132,8 @@ pub fn send(
     }
     let flags = flags | libc::MSG_NOSIGNAL;
     // SAFETY: the message's parts and control messages are valid for the call.
-    again(|| unsafe { syscall!(Sysno::sendmsg, socket, &raw const message, flags) })
+    let sent = || unsafe { syscall!(Sysno::sendmsg, socket, &raw const message, flags) };
+    again(|| sent().map_err(|e| e.into_raw()))
 }
 
 /// The next message, whose bytes go into the parts, one after the other. EINTR is not told. Errors: those of recvmsg(2).
@@ -187,7 +188,8 @@ fn receive_by(
         message.msg_controllen = room as _;
         let flags = flags | libc::MSG_CMSG_CLOEXEC;
         // SAFETY: what the message names is writable, and borrowed here for the call.
-        unsafe { syscall!(Sysno::recvmsg, socket, &raw mut message, flags) }
+        let received = unsafe { syscall!(Sysno::recvmsg, socket, &raw mut message, flags) };
+        received.map_err(|e| e.into_raw())
     })?;
     if let Some(from) = from {
         from.len = message.msg_namelen;
@@ -201,26 +203,56 @@ fn receive_by(
     };
     // SAFETY: the kernel has written whole headers, each followed by what its length says; the descriptors are new ones of ours.
     unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(&message);
-        while !c.is_null() {
-            let size = ((*c).cmsg_len as usize).saturating_sub(len(0));
-            let data = libc::CMSG_DATA(c);
-            match ((*c).cmsg_level, (*c).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
-                    let numbers = data.cast::<RawFd>();
-                    let passed = (0..size / size_of::<RawFd>())
-                        .map(|i| Passed(numbers.add(i).read_unaligned()));
-                    received.keep(passed, wanted.descriptors);
-                }
-                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) if size == CREDENTIALS => {
-                    received.sender = Some(data.cast::<libc::ucred>().read_unaligned());
-                }
-                _ => {}
+        each_of_socket(&message, |kind, data, size| match kind {
+            libc::SCM_RIGHTS => {
+                let passed = numbers(data, size).map(|at| Passed(at.read_unaligned()));
+                received.keep(passed, wanted.descriptors);
             }
-            c = libc::CMSG_NXTHDR(&message, c);
-        }
+            libc::SCM_CREDENTIALS if size == CREDENTIALS => {
+                received.sender = Some(data.cast::<libc::ucred>().read_unaligned());
+            }
+            _ => {}
+        });
     }
     Ok(received)
+}
+
+/// Where the descriptors stand that a message is sent with, or has brought.
+///
+/// # Safety
+/// `message` is a valid message header.
+pub unsafe fn each_place(message: *const libc::msghdr, mut f: impl FnMut(*mut RawFd)) {
+    // SAFETY: a message header, by the caller's word.
+    unsafe {
+        each_of_socket(message, |kind, data, size| {
+            if kind == libc::SCM_RIGHTS {
+                numbers(data, size).for_each(&mut f);
+            }
+        });
+    }
+}
+
+/// Type, data and their size of each of a message's control messages of level SOL_SOCKET.
+///
+/// # Safety
+/// As for [`each_place`].
+unsafe fn each_of_socket(message: *const libc::msghdr, mut f: impl FnMut(i32, *mut u8, usize)) {
+    // SAFETY: a message header, by the caller's word. The macros stay within its control messages.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(message);
+        while !c.is_null() {
+            if (*c).cmsg_level == libc::SOL_SOCKET {
+                let size = ((*c).cmsg_len as usize).saturating_sub(len(0));
+                f((*c).cmsg_type, libc::CMSG_DATA(c), size);
+            }
+            c = libc::CMSG_NXTHDR(message, c);
+        }
+    }
+}
+
+/// As many as there are in so many bytes.
+fn numbers(data: *mut u8, size: usize) -> impl Iterator<Item = *mut RawFd> {
+    (0..size / size_of::<RawFd>()).map(move |i| data.cast::<RawFd>().wrapping_add(i))
 }
 
 impl Received {
@@ -237,16 +269,6 @@ impl Received {
 
     pub fn take(&mut self, at: usize) -> Option<Passed> {
         self.descriptors.get_mut(at)?.take()
-    }
-}
-
-/// Repeats a call that a signal interrupted before it did anything.
-fn again(mut call: impl FnMut() -> core::result::Result<usize, syscalls::Errno>) -> Result<usize> {
-    loop {
-        match call().map_err(|e| e.into_raw()) {
-            Err(libc::EINTR) => {}
-            done => return done,
-        }
     }
 }
 

@@ -175,11 +175,6 @@ impl<'a> Ring<'a> {
         self.data.capacity() as usize
     }
 
-    /// The most data one frame can hold when the ring is empty.
-    pub fn max_frame(&self) -> usize {
-        self.capacity() - 3 * HEADER as usize
-    }
-
     /// Forgets everything, the low-water mark too; only while nobody else uses the ring.
     pub fn reset(&self) {
         let (w, r) = (&self.state.writer, &self.state.reader);

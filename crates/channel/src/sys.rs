@@ -256,6 +256,23 @@ pub fn ppoll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> Result<usize>
     call!(ppoll, fds.as_mut_ptr(), fds.len(), tsp, 0, 8)
 }
 
+/// poll(2) of one descriptor, for so many nanoseconds at most: what holds of it.
+pub fn poll_for(fd: i32, events: i16, ns: u64) -> i16 {
+    let mut fds = [entry(fd, events)];
+    let _ = ppoll(&mut fds, Some(ns));
+    fds[0].revents
+}
+
+/// Repeats a call that a signal interrupted before it did anything.
+pub fn again<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match call() {
+            Err(libc::EINTR) => {}
+            result => return result,
+        }
+    }
+}
+
 pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,

@@ -23,10 +23,10 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use headwater_host::guarded::Guarded;
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{M_PCPROTO, M_PROTO};
 use headwater_streams::exec::Queue;
-use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::exec::registry::{register_device, register_module};
 use headwater_streams::head::{Head, local};
 use headwater_tpi::state::State;

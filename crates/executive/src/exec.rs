@@ -14,7 +14,6 @@
 
 pub mod attach;
 pub mod fork;
-pub mod guarded;
 pub mod module;
 pub mod perimeter;
 pub mod queue;

@@ -212,7 +212,7 @@ impl ForeignBoard {
             server: addr,
             netns: place,
         };
-        self.board.has_listener(addr);
+        self.board.account(addr);
         if let Some(offer) = self.board.find(&tuple) {
             self.board.state(offer);
         }

@@ -281,12 +281,8 @@ impl Board {
         }
     }
 
-    /// Is somebody with the library listening where a connection to `addr` of this network namespace would end?
-    pub fn has_listener(&self, addr: Addr) -> bool {
-        self.account(addr).is_some()
-    }
-
-    /// The account of the listener where a connection to `addr` would end; siblings at one address have one.
+    /// The account of the listener with the library where a connection to `addr` of this network namespace would end; siblings at one
+    /// address have one.
     pub fn account(&self, addr: Addr) -> Option<&'static AtomicU64> {
         let netns = process::netns();
         let slots = listener_probes(addr.port).map(|i| &self.at.listeners[i]);
@@ -513,10 +509,6 @@ impl OfferSlot {
         Owner::from_bits(self.client.load(Ordering::Relaxed))
     }
 
-    pub fn server(&self) -> Owner {
-        Owner::from_bits(self.server.load(Ordering::Relaxed))
-    }
-
     /// The claimer signs before it advances the state.
     pub fn sign(&self, link: u64, segment: u64) {
         self.server
@@ -654,11 +646,11 @@ mod tests {
     fn a_wildcard_listener_serves_every_address() {
         let (_dir, b) = board();
         let to = tuple(0).server;
-        assert!(!b.has_listener(to));
+        assert!(b.account(to).is_none());
         let any = Addr { ip: 0, port: 80 };
-        assert!(b.post_listener(any) == Posting::Done && b.has_listener(to));
+        assert!(b.post_listener(any) == Posting::Done && b.account(to).is_some());
         b.remove_listener(any);
-        assert!(!b.has_listener(to));
+        assert!(b.account(to).is_none());
     }
 
     #[test]
@@ -668,10 +660,10 @@ mod tests {
         let next = Board::open_version(folder.to_str().unwrap(), ABI + 1, true).unwrap();
         let addr = tuple(0).server;
         assert_eq!(next.post_listener(addr), Posting::Done);
-        assert!(next.has_listener(addr) && !ours.has_listener(addr));
+        assert!(next.account(addr).is_some() && ours.account(addr).is_none());
         assert_eq!(ours.post_listener(addr), Posting::Done);
         next.remove_listener(addr);
-        assert!(ours.has_listener(addr) && !ours.is_replaced());
+        assert!(ours.account(addr).is_some() && !ours.is_replaced());
     }
 
     #[test]

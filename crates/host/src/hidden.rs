@@ -44,8 +44,12 @@ pub fn hide_or_keep(fd: i32) -> sys::Result<i32> {
 pub fn hide_spare(fd: i32) -> sys::Result<i32> {
     let hidden = sys::dup_above(fd, floor() / 6 * 5);
     let _ = sys::close(fd);
-    let hidden = hidden?;
-    if hidden >= SPARE_CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
+    enter(hidden?, &SPARE_CEILING)
+}
+
+/// EMFILE, with it closed, from this number on.
+fn enter(hidden: i32, ceiling: &AtomicI32) -> sys::Result<i32> {
+    if hidden >= ceiling.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
         let _ = sys::close(hidden);
         return Err(libc::EMFILE);
     }
@@ -68,11 +72,7 @@ fn move_up(fd: i32, floor: i32) -> sys::Result<i32> {
     }
     // EINVAL: the limit is below where we look.
     let hidden = moved.map_err(|e| if e == libc::EINVAL { libc::EMFILE } else { e })?;
-    if hidden >= CEILING.load(Ordering::Relaxed) || !table::set_hidden(hidden) {
-        let _ = sys::close(hidden);
-        return Err(libc::EMFILE);
-    }
-    Ok(hidden)
+    enter(hidden, &CEILING)
 }
 
 /// Are there numbers for so many that [may keep them](hide_or_keep)? EMFILE.

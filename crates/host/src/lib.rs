@@ -15,7 +15,8 @@
 //!   hook          functions that one part gives another
 //!   unwinder      what panics need, loaded when something is carried
 //!   reclaim       when what was retired may be freed
-//!   memory        the library's own memory, safe in handlers
+//!   memory        the library's own memory, safe in handlers; guarded: what one thread has at a time
+//!   netlink       the kernel's word on routes and sockets
 //!   env         the variables that configure us
 //!   peer          who is at the other end, and what is taken from him
 //!   json          how we write it
@@ -29,6 +30,7 @@ pub mod counters;
 pub mod env;
 pub mod epoll;
 pub mod free_list;
+pub mod guarded;
 pub mod handed;
 pub mod hidden;
 pub mod hook;
@@ -38,6 +40,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod log;
 pub mod memory;
+pub mod netlink;
 pub mod next;
 pub mod numbers;
 pub mod peer;

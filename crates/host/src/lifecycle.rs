@@ -42,8 +42,6 @@ pub enum Part {
     Environment,
     /// Connections, and all that goes with them: reached from everything above by calls on a socket of theirs.
     Sockets,
-    /// What a process has one of: made with anything else held.
-    Making,
     /// What is held back waits for a thread, which is the parent's. Nothing is held of either.
     Flusher,
     Worker,
@@ -56,7 +54,6 @@ const BEHIND: [Part; PARTS] = [
     // Whoever has work for the thread of a child starts it.
     Part::Worker,
     Part::Flusher,
-    Part::Making,
     // Connections that calls of the parent had left end in the child, and tell the sets.
     Part::Sets,
     Part::Sockets,

@@ -4,7 +4,6 @@
 //! block; signal handlers of the program are put off until the section ends (see [`crate::signal`]).
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 
 use headwater_channel::identity;
 use headwater_channel::lock::{Lock, Owner, Taken};
@@ -290,35 +289,6 @@ pub fn let_go_after_fork(lock: &Lock) {
 /// Ends a section whose guard was forgotten on purpose (around fork).
 pub fn end_section() {
     leave();
-}
-
-/// Held while something is made that a process has one of.
-#[unsafe(link_section = ".data")]
-static MAKING: Lock = Lock::new();
-
-/// What a process has one of, made when it is first wanted: also in a handler, or in another thread, and whole after a fork.
-/// `make` asks for no other.
-#[inline]
-pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
-    match cell.get() {
-        Some(made) => made,
-        None => {
-            let _section = lock_own(&MAKING);
-            cell.get_or_init(make)
-        }
-    }
-}
-
-/// Around fork: nobody is making anything.
-#[unsafe(link_section = ".text.life")]
-pub fn before_fork() -> bool {
-    hold_over_fork(&MAKING);
-    true
-}
-
-#[unsafe(link_section = ".text.life")]
-pub fn after_fork(_in_child: bool) {
-    let_go_after_fork(&MAKING);
 }
 
 /// Inside a section of this thread?

@@ -10,7 +10,7 @@
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 
-use crate::process::{self, Quiet};
+use crate::process;
 use crate::shared::Shared;
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys;
@@ -96,14 +96,12 @@ impl Seats {
 
     #[cold]
     fn take(&self, me: Owner) {
-        let _quiet = Quiet::new();
-        self.taking.lock(me, |other| other != me);
+        let _section = process::lock_free_in_child(&self.taking);
         if self.of.load(Ordering::Relaxed) != me.bits() {
             let seat = self.find(me).map_or(0, Seat::bits);
             self.seat.store(seat, Ordering::Relaxed);
             self.of.store(me.bits(), Ordering::Release);
         }
-        self.taking.unlock();
     }
 
     /// This process has closed another descriptor of the file, which drops its locks there: takes its seat again. If another has

@@ -245,6 +245,14 @@ impl Shared {
     }
 }
 
+/// Makes the runtime folder, if it must, and looks that it is this user's alone. EPERM: it is not.
+pub fn enter_own(create: bool) -> Result<(), sys::Errno> {
+    match enter(&folder(), create).map_err(OpenError::errno)? {
+        Access::Own => Ok(()),
+        Access::Peers => Err(libc::EPERM),
+    }
+}
+
 /// Makes the folder, if it may and must; what it lets in.
 fn enter(folder: &str, create: bool) -> Result<Access, OpenError> {
     let failed = |e| OpenError::Failed("folder", e);

@@ -207,6 +207,25 @@ unsafe impl SocketAddress for (libc::sockaddr_un, u32) {
     }
 }
 
+/// The abstract address (unix(7)) with this name, of 107 bytes at most.
+pub fn abstract_name(name: &[u8]) -> (libc::sockaddr_un, u32) {
+    let mut address: libc::sockaddr_un = zeroed();
+    address.sun_family = libc::AF_UNIX as u16;
+    for (to, from) in address.sun_path[1..].iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    (address, (2 + 1 + name.len()) as u32)
+}
+
+/// The same with a text as its name.
+pub fn abstract_text(name: core::fmt::Arguments<'_>) -> (libc::sockaddr_un, u32) {
+    let mut room = [0; 107];
+    let mut text = Cursor::new(&mut room);
+    let _ = core::fmt::write(&mut text, name);
+    let len = text.len;
+    abstract_name(&room[..len])
+}
+
 // SAFETY: all of it.
 unsafe impl SocketAddress for libc::sockaddr {
     fn address(&self) -> (*const libc::sockaddr, u32) {
@@ -249,10 +268,10 @@ unsafe fn sockopt_into(fd: i32, level: i32, name: i32, to: *mut u8, room: usize)
     Ok(len as usize)
 }
 
-pub fn set_sockopt<T>(fd: i32, level: i32, name: i32, value: &T) -> Result<()> {
-    let at = &raw const *value;
+pub fn set_sockopt<T: ?Sized>(fd: i32, level: i32, name: i32, value: &T) -> Result<()> {
+    let at = (&raw const *value).cast::<u8>();
     // SAFETY: value is readable for its size.
-    unsafe { call!(setsockopt, fd, level, name, at, size_of::<T>()) }.map(drop)
+    unsafe { call!(setsockopt, fd, level, name, at, size_of_val(value)) }.map(drop)
 }
 
 pub fn ioctl_int(fd: i32, request: u64) -> Result<i32> {

@@ -83,7 +83,11 @@ fn a_seat_is_held_where_the_file_was_opened_again() {
     assert!(b.is_replaced());
     let next = Board::open(folder.to_str().unwrap(), true).unwrap();
     b.hold_seat();
-    let lives = |b: &Board| in_child(0, || b.has_listener(addr(80)) && !b.listeners().is_empty());
+    let lives = |b: &Board| {
+        in_child(0, || {
+            b.account(addr(80)).is_some() && !b.listeners().is_empty()
+        })
+    };
     assert_eq!(lives(&b), CHILD_DONE);
     assert_eq!(next.post_listener(addr(80)), Posting::Done);
     assert_eq!(lives(&next), CHILD_DONE);
@@ -97,15 +101,15 @@ fn a_listener_lives_as_long_as_its_process_and_no_longer() {
     // A child knows that its parent lives, and has a place of its own.
     let in_child = in_child(0, || {
         b.forget_dead_listeners(addr(80));
-        let kept = b.has_listener(addr(80)) && b.listeners().len() == 1;
+        let kept = b.account(addr(80)).is_some() && b.listeners().len() == 1;
         kept && b.post_listener(addr(81)) == Posting::Done && b.listeners().len() == 2
     });
     assert_eq!(in_child, CHILD_DONE);
     assert_eq!(b.listeners().len(), 1);
-    assert!(b.has_listener(addr(81)), "a hint, until somebody asks");
+    assert!(b.account(addr(81)).is_some(), "a hint, until somebody asks");
     b.forget_dead_listeners(addr(81));
     b.forget_dead_listeners(addr(80));
-    assert!(!b.has_listener(addr(81)) && b.has_listener(addr(80)));
+    assert!(b.account(addr(81)).is_none() && b.account(addr(80)).is_some());
 }
 
 #[test]

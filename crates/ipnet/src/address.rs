@@ -112,6 +112,11 @@ impl Address {
         self.len as usize == V6
     }
 
+    /// AF_INET or AF_INET6.
+    pub fn family(&self) -> i32 {
+        u16::from_ne_bytes([self.bytes[0], self.bytes[1]]).into()
+    }
+
     /// One of IPv4 as a socket of IPv6 has it: ::ffff:a.b.c.d.
     pub fn mapped(&self) -> Address {
         match self.ip() {

@@ -8,7 +8,7 @@
 //!   socket     a raw socket: hidden, close-on-exec, not blocking      batch     many packets in one call, either way
 //!   filter     which packets the kernel keeps for us                  checksum  of RFC 1071, with pseudo headers
 //!   icmp       what an ICMP error says, and of which packet           errors    the same from a socket's error queue
-//!   options    type of service and time to live of one packet     route     source address and MTU towards a destination
+//!   options    type of service and time to live of one packet     route     the MTU towards a destination
 //! ```
 //!
 //! A raw socket gets a copy of every packet of its protocol that comes to this host, after reassembly. Those of IPv4 begin with
@@ -33,7 +33,7 @@ pub use batch::{Inbox, Packet};
 pub use filter::Program;
 pub use socket::RawSocket;
 
-use headwater_host::sys;
+pub use headwater_host::sys::again;
 
 pub const ICMP: u8 = 1;
 pub const TCP: u8 = 6;
@@ -42,13 +42,3 @@ pub const ICMPV6: u8 = 58;
 pub const SCTP: u8 = 132;
 /// No protocol: the user's packets begin with the IP header, and nothing is received (IPPROTO_RAW).
 pub const RAW: u8 = 255;
-
-/// A call that a signal interrupts is made once more.
-pub fn again<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
-    loop {
-        match call() {
-            Err(libc::EINTR) => {}
-            result => return result,
-        }
-    }
-}

@@ -122,22 +122,6 @@ fn pass_on(new: c_int) {
 }
 
 /// Of a connection, which is adopted where its flags are kept here too.
-fn fcntl(fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
-    let r = call();
-    if r >= 0
-        && let Some(flags) = asked.flags()
-        && let Some(h) = table::socket(fd)
-    {
-        options::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
-        if flags & libc::O_ASYNC != 0 {
-            // SIGIO is raised for what the kernel sees.
-            life::needs_kernel(fd);
-        }
-    }
-    r
-}
-
-/// The same.
 ///
 /// # Safety
 /// As ioctl(2) asks of its caller: `arg` is what the request wants.
@@ -179,8 +163,20 @@ impl File for Connections {
         pass_on(new);
     }
 
+    /// It is adopted where its flags are kept here too.
     fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
-        fcntl(fd, asked, call)
+        let r = call();
+        if r >= 0
+            && let Some(flags) = asked.flags()
+            && let Some(h) = table::socket(fd)
+        {
+            options::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
+            if flags & libc::O_ASYNC != 0 {
+                // SIGIO is raised for what the kernel sees.
+                life::needs_kernel(fd);
+            }
+        }
+        r
     }
 
     fn is_socket(self, _h: Handle) -> bool {
@@ -203,8 +199,8 @@ impl File for Inherited {
         pass_on(new);
     }
 
-    fn fcntl(self, _h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
-        fcntl(fd, asked, call)
+    fn fcntl(self, h: Handle, fd: c_int, asked: Asked, call: impl FnOnce() -> c_int) -> c_int {
+        Connections.fcntl(h, fd, asked, call)
     }
 
     fn is_socket(self, _h: Handle) -> bool {

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use headwater_channel::lock::Lock;
+use headwater_host::guarded::Guarded;
 use headwater_host::lifecycle::{self, Part};
 use headwater_host::next::keep_errno;
-use headwater_host::{process, sys};
+use headwater_host::sys;
 use headwater_streams::head::exec::Inheritance;
 use libc::c_char;
 
@@ -35,19 +35,11 @@ struct Standing {
     retired: u64,
 }
 
-struct All {
-    lock: Lock,
-    list: core::cell::UnsafeCell<Vec<Standing>>,
-}
-
-// SAFETY: the list is only reached under the lock.
-unsafe impl Sync for All {}
+// SAFETY: what it points to may be read by any thread.
+unsafe impl Send for Standing {}
 
 #[unsafe(link_section = ".data")]
-static ALL: All = All {
-    lock: Lock::new(),
-    list: core::cell::UnsafeCell::new(Vec::new()),
-};
+static ALL: Guarded<Vec<Standing>> = Guarded::new(Vec::new());
 const RETIREMENT: u64 = Duration::from_secs(2).as_nanos() as u64;
 
 /// Calls `start` with `theirs` as the environment.
@@ -56,7 +48,8 @@ const RETIREMENT: u64 = Duration::from_secs(2).as_nanos() as u64;
 /// `start` does nothing with the environment that other threads could not do at any time.
 pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
     let at = theirs.environment();
-    with(|list| {
+    {
+        let mut list = ALL.enter();
         let now = sys::now();
         list.retain(|s| s.retired == 0 || now - s.retired < RETIREMENT);
         // SAFETY: `theirs` is a whole environment, and stays one as long as it is in the list; who changes the variable is under the lock,
@@ -71,15 +64,15 @@ pub unsafe fn replaced<T>(theirs: Inheritance, start: impl FnOnce() -> T) -> T {
             });
             environ = at;
         }
-    });
+    }
     let result = start();
-    let end = |list: &mut Vec<Standing>| {
+    keep_errno(|| {
+        let mut list = ALL.enter();
         for s in list.iter_mut().filter(|s| s.theirs.environment() == at) {
             s.ended = true;
         }
-        take_away(list);
-    };
-    keep_errno(|| with(end));
+        take_away(&mut list);
+    });
     result
 }
 
@@ -90,13 +83,13 @@ pub fn look_after_forks() {
 
 #[unsafe(link_section = ".text.life")]
 fn before_fork() -> bool {
-    process::hold_over_fork(&ALL.lock);
+    ALL.keep_out();
     true
 }
 
 #[unsafe(link_section = ".text.life")]
 fn after_fork(_in_child: bool) {
-    process::let_go_after_fork(&ALL.lock);
+    ALL.let_in();
 }
 
 /// Puts the program's environment back as far as calls have ended. One that the program has changed, or copied, stays.
@@ -124,10 +117,4 @@ unsafe fn content(mut at: Environment) -> Vec<*const c_char> {
         }
         content
     }
-}
-
-fn with<T>(f: impl FnOnce(&mut Vec<Standing>) -> T) -> T {
-    let _section = process::lock_own(&ALL.lock);
-    // SAFETY: under the lock, and f does not come here again.
-    f(unsafe { &mut *ALL.list.get() })
 }

@@ -1,5 +1,6 @@
 //! Descriptors in control messages.
 
+use headwater_channel::pass::each_place;
 use headwater_sockets::life;
 use headwater_sockets::relay::Relay;
 use libc::{c_int, msghdr};
@@ -71,17 +72,6 @@ impl Passed {
     }
 }
 
-/// Descriptors in a control message are about to go to somebody else.
-///
-/// # Safety
-/// `msg` is a valid message header.
-pub unsafe fn before_passing(msg: *const msghdr) {
-    // SAFETY: a message header, by the caller's word.
-    unsafe {
-        each_passed(msg, life::passing_on);
-    }
-}
-
 /// The descriptors in a control message.
 ///
 /// # Safety
@@ -90,26 +80,5 @@ pub unsafe fn each_passed(msg: *const msghdr, mut f: impl FnMut(c_int)) {
     // SAFETY: a message header, by the caller's word. Where a descriptor stands, one can be read.
     unsafe {
         each_place(msg, |at| f(at.read_unaligned()));
-    }
-}
-
-/// Where they stand.
-///
-/// # Safety
-/// `msg` is a valid message header.
-unsafe fn each_place(msg: *const msghdr, mut f: impl FnMut(*mut c_int)) {
-    // SAFETY: a message header, by the caller's word. The macros stay within its control messages.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(msg);
-        while !c.is_null() {
-            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = ((*c).cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-                let fds = libc::CMSG_DATA(c) as *mut c_int;
-                for i in 0..bytes / 4 {
-                    f(fds.add(i));
-                }
-            }
-            c = libc::CMSG_NXTHDR(msg as *mut msghdr, c);
-        }
     }
 }

@@ -24,12 +24,6 @@ const PEELOFF: c_int = 102;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// The SCTP socket behind a descriptor.
-#[inline(always)]
-pub fn at(fd: c_int) -> Option<Handle> {
-    table::sctp(fd)
-}
-
 /// -1 and errno; what succeeds leaves errno alone.
 fn answer(outcome: sys::Result<usize>, before: c_int) -> isize {
     next::set_errno(before);
@@ -602,7 +596,7 @@ pub unsafe fn ioctl(h: Handle, request: c_ulong, arg: usize) -> Option<c_int> {
 pub unsafe fn refuses_passing(msg: *const msghdr) -> bool {
     let mut refused = false;
     // SAFETY: a message header, by the caller's word.
-    unsafe { crate::passed::each_passed(msg, |fd| refused |= at(fd).is_some()) };
+    unsafe { crate::passed::each_passed(msg, |fd| refused |= table::sctp(fd).is_some()) };
     if refused {
         next::set_errno(face::refuse_passing());
     }

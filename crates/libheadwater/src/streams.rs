@@ -221,15 +221,15 @@ pub extern "C-unwind" fn pipe2(mut fds: Place<[c_int; 2]>, flags: c_int) -> c_in
 pub unsafe fn ioctl(fd: c_int, h: Handle, request: c_ulong, arg: usize) -> c_int {
     // SAFETY: the program's argument, which is what the request wants.
     unsafe {
-        if request as u32 == control::I_SENDFD {
+        if request as c_int == control::I_SENDFD {
             // A carried connection goes back to the kernel before somebody else has it.
             headwater_sockets::life::passing_on(arg as c_int);
-            if crate::sctp::at(arg as c_int).is_some() {
+            if table::sctp(arg as c_int).is_some() {
                 return refuse(headwater_sctp_sockets::face::refuse_passing());
             }
         }
         let outcome = on(h, |head| {
-            control::ioctl(head, fd, request as u32, arg).map(|n| n as usize)
+            control::ioctl(head, request as u32, arg).map(|n| n as usize)
         });
         match outcome {
             Err(control::KERNEL) if request == libc::FIONBIO && owns_flags(h) => {

@@ -361,7 +361,7 @@ unsafe fn serve(r: &mut Request, linked: bool) {
                 }
                 let msg: *const libc::msghdr = core::ptr::with_exposed_provenance(r.addr as usize);
                 if r.opcode == OP_SENDMSG && !msg.is_null() && (*msg).msg_controllen > 0 {
-                    crate::passed::before_passing(msg);
+                    crate::passed::each_passed(msg, life::passing_on);
                 }
             }
         }

@@ -18,6 +18,7 @@ use std::{fmt, io};
 pub const WRONG_BYTES: &str = "wrong bytes";
 
 /// With this a program ends when received bytes differ from the sent ones; `what` was received wrongly.
+#[cold]
 pub fn wrong_bytes(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{WRONG_BYTES}: {what}"))
 }

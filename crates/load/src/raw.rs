@@ -66,40 +66,27 @@ fn parse(words: &[String]) -> Option<(&str, Work)> {
     ))
 }
 
-fn run(mut server: impl Wire, mut client: impl Wire, work: &Work) -> io::Result<()> {
-    // SAFETY: this process has no other thread; the child only uses what it inherits and ends with _exit.
-    let child = unsafe { libc::fork() };
-    if child < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if child == 0 {
+fn run(mut server: impl Wire, client: impl Wire, work: &Work) -> io::Result<()> {
+    let mut client = Some(client);
+    // What went wrong is said while the server's end is still there: the other end, which then ends this one, can't notice before.
+    let child = sys::fork("raw", || {
         // Each process keeps its own end only, so that the other notices when it is gone.
-        drop(client);
-        sys::end_with_parent();
+        drop(client.take());
         pin(work.cpus[0]);
-        let served = serve(&mut server, work);
-        // Said before the other end can notice, which then ends this one.
-        if let Err(error) = &served {
-            eprintln!("headwater-load raw: {error}");
-        }
-        drop(server);
-        let code = served.is_err() as i32;
-        // SAFETY: ends the child without running the parent's destructors.
-        unsafe { libc::_exit(code) };
-    }
+        serve(&mut server, work).map(|()| true)
+    })?;
     drop(server);
     pin(work.cpus[1]);
+    let mut client = client.ok_or(io::ErrorKind::NotConnected)?;
     let outcome = measure(&mut client, work);
     drop(client);
     if outcome.is_err() {
         // SAFETY: the child is ours and not yet reaped.
         unsafe { libc::kill(child, libc::SIGKILL) };
     }
-    let mut status = 0;
-    // SAFETY: the pointer outlives the call.
-    unsafe { libc::waitpid(child, &mut status, 0) };
+    let served = sys::wait(child);
     let (messages, time, latency) = outcome?;
-    if status != 0 {
+    if !served? {
         return Err(io::Error::other("the other end failed"));
     }
     let used = sys::usage_of_all();

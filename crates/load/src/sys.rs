@@ -44,8 +44,9 @@ pub fn usage_of(who: i32) -> Usage {
 }
 
 impl Usage {
+    /// Nothing of what is less by now, as where another process has gone.
     pub fn since(self, earlier: Usage) -> Usage {
-        self.with(earlier, |now, then| now - then)
+        self.with(earlier, u64::saturating_sub)
     }
 
     pub fn plus(self, other: Usage) -> Usage {
@@ -90,28 +91,56 @@ pub fn clock_ns(clock: libc::clockid_t) -> u64 {
 
 /// Makes a child that ends at once, and waits for its end.
 pub fn fork_and_wait() -> io::Result<()> {
-    // SAFETY: the child does nothing but end, and the status is writable.
-    let (child, status) = unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::_exit(0);
+    // SAFETY: the child does nothing but end.
+    let child = unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            child => child,
         }
-        let mut status = 0;
-        (libc::waitpid(child, &mut status, 0), status)
     };
-    match (child, status) {
-        (1.., 0) => Ok(()),
-        (..=0, _) => Err(io::Error::last_os_error()),
-        _ => Err(io::Error::other(
+    check(child)?;
+    match wait(child)? {
+        true => Ok(()),
+        false => Err(io::Error::other(
             "a child ended otherwise than it was told to",
         )),
     }
+}
+
+/// Runs `work` in a child, which ends well if that returns true, and with this process. To be called before there are threads.
+pub fn fork(program: &str, work: impl FnOnce() -> io::Result<bool>) -> io::Result<i32> {
+    // SAFETY: this process has no other thread; the child only uses what it inherits and ends with _exit.
+    let child = unsafe { libc::fork() };
+    check(child)?;
+    if child > 0 {
+        return Ok(child);
+    }
+    end_with_parent();
+    let well = work().unwrap_or_else(|error| {
+        eprintln!("headwater-load {program}: {error}");
+        false
+    });
+    // SAFETY: ends the child without running the parent's destructors.
+    unsafe { libc::_exit(i32::from(!well)) }
+}
+
+/// Waits for the end of a child; did it end well?
+pub fn wait(child: i32) -> io::Result<bool> {
+    let mut status = 0;
+    // SAFETY: the pointer outlives the call.
+    check(unsafe { libc::waitpid(child, &mut status, 0) })?;
+    Ok(status == 0)
 }
 
 /// Ends this process when the one that made it does: an end whose peer died must not wait on.
 pub fn end_with_parent() {
     // SAFETY: no pointers are passed.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
 }
 
 /// Keeps this process on these CPUs; anywhere where there are none.
@@ -183,16 +212,28 @@ pub fn pages() -> io::Result<[usize; 2]> {
 /// Raises the soft limit of descriptors just far enough for so many connections.
 pub fn allow_connections(count: usize) -> io::Result<()> {
     let wanted = count as libc::rlim_t + 64;
-    // SAFETY: rlimit is two integers, filled by the first call and only read by the second.
-    check(unsafe {
+    let [soft, hard] = descriptors();
+    match soft >= wanted {
+        true => Ok(()),
+        false => allow_descriptors([wanted.min(hard), hard]),
+    }
+}
+
+/// The soft and the hard limit of descriptors.
+pub fn descriptors() -> [libc::rlim_t; 2] {
+    // SAFETY: rlimit is two integers, which the call fills.
+    unsafe {
         let mut limit: libc::rlimit = mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        if limit.rlim_cur >= wanted {
-            return Ok(());
-        }
-        limit.rlim_cur = wanted.min(limit.rlim_max);
-        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
-    })
+        [limit.rlim_cur, limit.rlim_max]
+    }
+}
+
+/// Sets both.
+pub fn allow_descriptors([rlim_cur, rlim_max]: [libc::rlim_t; 2]) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur, rlim_max };
+    // SAFETY: two integers, which the call reads.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })
 }
 
 pub fn check(rc: i32) -> io::Result<()> {

@@ -31,9 +31,10 @@ use headwater_ipnet::Address;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TACCES, TADDRBUSY, TBADADDR, TBUFOVFLW, TNOADDR, TNODATA};
 
+pub use headwater_sockets::look::poll;
+
 pub use crate::loopback::buffers::len as length;
 use crate::loopback::buffers::scatter;
-use crate::loopback::name;
 use crate::provider::{Datagram, Outcome};
 
 /// A fresh socket of ours that does not block.
@@ -58,11 +59,6 @@ pub fn bind(fd: i32, to: &Address) -> Outcome<()> {
 
 pub fn local(fd: i32) -> Option<Address> {
     Address::of_storage(&sys::sock_name(fd, false).ok()?)
-}
-
-/// What poll(2) says now.
-pub fn poll(fd: i32, events: i16) -> i16 {
-    name::poll(fd, events, 0)
 }
 
 /// What a set says of a datagram socket, to a user for whom errors are something to be taken.

@@ -6,13 +6,11 @@
 //!   inet        tcp and udp over the kernel's sockets, Fast Sockets where both ends are ours
 //!   udp2        UDP of our own: rings within the host, sockets or raw packets beyond it
 //!   rawip       IP itself as a provider                         flusher     sends what is held back
-//!   netlink     the kernel's word on routes and receivers
 //! ```
 
 pub mod flusher;
 pub mod inet;
 pub mod loopback;
-mod netlink;
 pub mod options;
 pub mod provider;
 pub mod rawip;

@@ -291,7 +291,7 @@ impl Provider for Rawip {
         self.sent.note(&to, self.protocol, data);
         let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
         self.errors
-            .send(self.fd, &to, data, &control.0[..n], &concerns)
+            .send(self.fd, (&to, &to), data, &control.0[..n], &concerns)
     }
 
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {

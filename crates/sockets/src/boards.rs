@@ -15,6 +15,8 @@ use headwater_host::process::{self, Quiet};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use headwater_host::sys;
 
+use crate::look::is_due;
+
 /// After so many a process stays where it is.
 const MOST: usize = 16;
 /// So often, in nanoseconds, it looks whether there is another.
@@ -61,7 +63,7 @@ fn at(number: u32) -> Option<&'static Board> {
 /// again, in case it is not there any more.
 pub fn look_again() -> bool {
     let n = COUNT.load(Ordering::Acquire);
-    if n == 0 || process::is_confined() || !is_due() {
+    if n == 0 || process::is_confined() || !is_due(&NEXT_LOOK, INTERVAL) {
         return false;
     }
     if (n as usize) < MOST && at(n - 1).is_some_and(Board::is_replaced) {
@@ -71,18 +73,10 @@ pub fn look_again() -> bool {
     true
 }
 
-fn is_due() -> bool {
-    let (now, next) = (sys::now_roughly(), NEXT_LOOK.load(Ordering::Relaxed));
-    now >= next
-        && NEXT_LOOK
-            .compare_exchange(next, now + INTERVAL, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-}
-
 #[cold]
 fn open() -> Option<&'static Board> {
     // After a failure not with every call.
-    if SAID.load(Ordering::Relaxed) == 0 || is_due() {
+    if SAID.load(Ordering::Relaxed) == 0 || is_due(&NEXT_LOOK, INTERVAL) {
         add(0);
     } else {
         counters::note(Reason::NoBoard);

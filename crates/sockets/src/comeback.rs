@@ -12,7 +12,7 @@ use headwater_host::counters::Reason;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::sys;
 
-use crate::conn::Conn;
+use crate::conn::{Conn, Shadow};
 use crate::look::coarse_ms;
 use crate::record::{IN_STAYS, OUT_STAYS, Record};
 use crate::segment::{CLOSING, Direction, PIN, TCPONLY, Tx, View, WITHDRAWS};
@@ -62,6 +62,14 @@ fn gone(v: &View<'_>, stays: u32) -> Option<u32> {
     clear().then_some(letting)
 }
 
+/// Is it time to look at a direction, and has everybody [`gone`]?
+fn may_try<'a>(c: &'a Conn, v: &View<'_>, way: usize, stays: u32) -> Option<(u32, Shadow<'a>)> {
+    if !is_time(&c.tried[way]) {
+        return None;
+    }
+    Some((gone(v, stays)?, c.shadow()?))
+}
+
 /// Has nothing happened since [`gone`] said so that keeps the direction with the kernel? Under the direction's lock.
 fn still(r: &Record, letting: u32, stays: u32) -> bool {
     r.lettings.load(Ordering::SeqCst) == letting && !r.has(stays)
@@ -70,13 +78,7 @@ fn still(r: &Record, letting: u32, stays: u32) -> bool {
 /// Lets this end send by the ring again, if that can be. True: look again.
 #[cold]
 pub fn sending(c: &Conn, v: &View<'_>) -> bool {
-    if !is_time(&c.tried[0]) {
-        return false;
-    }
-    let Some(letting) = gone(v, OUT_STAYS) else {
-        return false;
-    };
-    let Some(shadow) = c.shadow() else {
+    let Some((letting, shadow)) = may_try(c, v, 0, OUT_STAYS) else {
         return false;
     };
     let d = v.out();
@@ -144,13 +146,7 @@ pub fn before_wait(c: &Conn, v: &View<'_>) -> bool {
 /// Lets this end receive by the ring again, if that can be. True: look again.
 #[cold]
 fn receiving(c: &Conn, v: &View<'_>) -> bool {
-    if !is_time(&c.tried[1]) {
-        return false;
-    }
-    let Some(letting) = gone(v, IN_STAYS) else {
-        return false;
-    };
-    let Some(shadow) = c.shadow() else {
+    let Some((letting, shadow)) = may_try(c, v, 1, IN_STAYS) else {
         return false;
     };
     let d = v.inn();

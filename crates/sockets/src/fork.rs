@@ -11,7 +11,6 @@ use crate::{holders, images, inherit, lend, life, limits, link, pins, takeover};
 
 /// Has forks hold what sockets have; as often as anybody asks for it.
 pub fn look_after_forks() {
-    lifecycle::add(Part::Making, process::before_fork, process::after_fork);
     lifecycle::add(Part::Sets, hold_sets, epoll::after_fork);
     lifecycle::add(Part::Sockets, before_fork, after_fork);
     lifecycle::add_told(Part::Sockets, told);

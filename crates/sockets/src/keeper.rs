@@ -15,7 +15,7 @@ use syscalls::{Sysno, syscall};
 use crate::conn::Conn;
 use crate::reset::reset_if_unread;
 use crate::segment::View;
-use crate::{look, switch, takeover};
+use crate::{switch, takeover};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
 const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
@@ -90,7 +90,7 @@ fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
         if now != withdrawn {
             (withdrawn, since) = (now, sys::now());
         }
-        let told = look::poll_for(SLICE, fd, libc::POLLOUT);
+        let told = sys::poll_for(fd, libc::POLLOUT, SLICE);
         let gone = told & (libc::POLLERR | libc::POLLHUP) != 0;
         if gone || sys::now() - since > STALL_TIMEOUT {
             break;

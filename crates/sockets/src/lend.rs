@@ -9,9 +9,10 @@ use std::cell::LazyCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::counters::{self, Reason};
+use headwater_host::guarded::Guarded;
 use headwater_host::handed::identity;
 use headwater_host::image::Image;
-use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, process, sys};
 
@@ -25,20 +26,19 @@ use crate::{comeback, freeze, images, life, takeover};
 
 pub fn before_fork() {
     process::hold_over_fork(&COPYING);
-    process::hold_over_fork(&UNDER_WAY.lock);
+    UNDER_WAY.keep_out();
 }
 
 pub fn after_fork() {
-    process::let_go_after_fork(&UNDER_WAY.lock);
+    UNDER_WAY.let_in();
     process::let_go_after_fork(&COPYING);
 }
 
 /// In the child of a fork: the lendings of other threads are the parent's.
 pub fn in_child() {
-    let _section = process::lock_own(&UNDER_WAY.lock);
-    UNDER_WAY.lendings.store(0, Ordering::Relaxed);
-    // SAFETY: under the lock.
-    unsafe { &mut *UNDER_WAY.opened.get() }.clear();
+    let mut under_way = UNDER_WAY.enter();
+    under_way.lendings = 0;
+    under_way.opened.clear();
 }
 
 /// What was made ready for an image; taken back when dropped: the exec failed, or the image is another process.
@@ -57,20 +57,15 @@ pub struct Lending {
 /// Lendings of this process under way, and what those have opened that are over: the last one takes all of it back, since
 /// several may have opened the same.
 struct UnderWay {
-    lock: Lock,
-    lendings: AtomicU32,
-    opened: core::cell::UnsafeCell<Vec<i32>>,
+    lendings: u32,
+    opened: Vec<i32>,
 }
 
-// SAFETY: `opened` is only reached under the lock.
-unsafe impl Sync for UnderWay {}
-
 #[unsafe(link_section = ".data")]
-static UNDER_WAY: UnderWay = UnderWay {
-    lock: Lock::new(),
-    lendings: AtomicU32::new(0),
-    opened: core::cell::UnsafeCell::new(Vec::new()),
-};
+static UNDER_WAY: Guarded<UnderWay> = Guarded::new(UnderWay {
+    lendings: 0,
+    opened: Vec::new(),
+});
 
 /// Before an image takes over descriptors, `here` or in another process. `judge` says what kind of image, if that matters.
 pub fn before(here: bool, judge: impl FnOnce() -> Image) -> Lending {
@@ -88,8 +83,8 @@ pub fn before_acting(
     let childs = process::is_borrowed();
     let counted = !childs;
     if counted {
-        let _section = process::lock_own(&UNDER_WAY.lock);
-        UNDER_WAY.lendings.fetch_add(1, Ordering::Relaxed);
+        let mut under_way = UNDER_WAY.enter();
+        under_way.lendings = under_way.lendings.wrapping_add(1);
     }
     let mut lending = Lending {
         presence: -1,
@@ -394,12 +389,12 @@ impl Lending {
 impl Drop for Lending {
     fn drop(&mut self) {
         if self.counted {
-            let _section = process::lock_own(&UNDER_WAY.lock);
-            // SAFETY: under the lock.
-            let all = unsafe { &mut *UNDER_WAY.opened.get() };
-            all.append(&mut self.opened);
-            if UNDER_WAY.lendings.fetch_sub(1, Ordering::Relaxed) == 1 {
-                for fd in all.drain(..) {
+            let mut under_way = UNDER_WAY.enter();
+            under_way.opened.append(&mut self.opened);
+            // Forked meanwhile, it has been forgotten.
+            under_way.lendings = under_way.lendings.wrapping_sub(1);
+            if under_way.lendings == 0 {
+                for fd in under_way.opened.drain(..) {
                     let _ = sys::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize);
                 }
             }

@@ -97,7 +97,6 @@ pub fn start() {
     // Two threads may be here at once; each of these may happen twice.
     let spin = headwater_host::config::get().spin_ns;
     headwater_channel::wait::set_limit(spin);
-    link::prepare();
     headwater_host::idle::register(link::tidy);
     pins::prepare();
     headwater_host::signal::prepare();

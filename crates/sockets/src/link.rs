@@ -6,12 +6,12 @@
 //! on both sides. The death of either process closes the link and empties its pool.
 
 use core::time::Duration;
-use std::sync::OnceLock;
 
 use headwater_channel::bell;
-use headwater_channel::lock::{Lock, Owner};
+use headwater_channel::lock::Owner;
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
+use headwater_host::guarded::Guarded;
 use headwater_host::peer::{Peer, Side};
 use headwater_host::process;
 use headwater_host::reclaim::Retired;
@@ -19,6 +19,7 @@ use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::{board, config, hidden, sys};
 
 use crate::handover::{self, Hello};
+use crate::look::is_due;
 use crate::segment::Mapped;
 
 /// Free segments kept per link while crowds come and go, and once no new one was needed for a while.
@@ -47,15 +48,13 @@ struct Links {
     next: u32,
 }
 
-struct Guarded {
-    lock: Lock,
-    links: core::cell::UnsafeCell<Links>,
-}
-
-// SAFETY: `links` is only reached under `lock`.
-unsafe impl Sync for Guarded {}
-
-static LINKS: OnceLock<Guarded> = OnceLock::new();
+#[unsafe(link_section = ".data")]
+static LINKS: Guarded<Links> = Guarded::new(Links {
+    list: Vec::new(),
+    mailbox: -1,
+    retired: Retired::new(),
+    next: 0,
+});
 /// Where the kernel has no barrier for us a mapping stays for this long after its last use, in nanoseconds.
 const RETIREMENT: u64 = Duration::from_millis(750).as_nanos() as u64;
 /// So often, in nanoseconds, a process looks whether its peers live.
@@ -63,35 +62,17 @@ const INTERVAL: u64 = Duration::from_millis(200).as_nanos() as u64;
 static NEXT_LOOK: AtomicU64 = AtomicU64::new(0);
 /// Is there a mailbox or a link, or anything left of one?
 static ANY: AtomicU32 = AtomicU32::new(0);
-#[unsafe(link_section = ".data")]
-static HELD: AtomicU32 = AtomicU32::new(0);
 /// The links are those of the process that forked this one; their descriptors are closed.
 #[unsafe(link_section = ".data")]
 static INHERITED: AtomicU32 = AtomicU32::new(0);
 
 fn with<T>(f: impl FnOnce(&mut Links) -> T) -> T {
-    let guarded = process::once(&LINKS, || Guarded {
-        lock: Lock::new(),
-        links: core::cell::UnsafeCell::new(Links {
-            list: Vec::new(),
-            mailbox: -1,
-            retired: Retired::new(),
-            next: 0,
-        }),
-    });
-    let _section = process::lock_own(&guarded.lock);
-    // SAFETY: under the lock, and f cannot re-enter (handlers are put off in a section).
-    let links = unsafe { &mut *guarded.links.get() };
+    let mut links = LINKS.enter();
     if INHERITED.load(Ordering::Relaxed) != 0 {
         INHERITED.store(0, Ordering::Relaxed);
         links.disown();
     }
-    f(links)
-}
-
-/// At start: the links are there before a takeover asks for them.
-pub fn prepare() {
-    with(|_| ());
+    f(&mut links)
 }
 
 /// Opens this process's mailbox, if it is not open yet.
@@ -209,13 +190,7 @@ pub fn tidy() {
 
 #[cold]
 fn look_after_peers() {
-    let (now, next) = (sys::now_roughly(), NEXT_LOOK.load(Ordering::Relaxed));
-    let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
-    if now >= next
-        && NEXT_LOOK
-            .compare_exchange(next, now + INTERVAL, old, new)
-            .is_ok()
-    {
+    if is_due(&NEXT_LOOK, INTERVAL) {
         with(|links| {
             // Before its own peers say that something has come: a mailbox that others have filled lets none of them in.
             links.collect();
@@ -229,12 +204,11 @@ fn look_after_peers() {
 /// the child comes to use its own: most children never do, and each page that is written to is copied for them.
 #[unsafe(link_section = ".text.life")]
 pub fn in_child() {
-    let Some(guarded) = LINKS.get() else { return };
     if INHERITED.load(Ordering::Relaxed) != 0 {
         return;
     }
     // SAFETY: nobody else is there.
-    let links = unsafe { &*guarded.links.get() };
+    let links = unsafe { LINKS.alone() };
     for fd in links.list.iter().map(|link| link.fd).chain([links.mailbox]) {
         hidden::close(fd);
     }
@@ -243,18 +217,11 @@ pub fn in_child() {
 
 /// Around fork: nobody is changing the links.
 pub fn before_fork() {
-    if let Some(g) = LINKS.get() {
-        process::hold_over_fork(&g.lock);
-        HELD.store(1, Ordering::Relaxed);
-    }
+    LINKS.keep_out();
 }
 
 pub fn after_fork() {
-    if HELD.swap(0, Ordering::Relaxed) == 1
-        && let Some(g) = LINKS.get()
-    {
-        process::let_go_after_fork(&g.lock);
-    }
+    LINKS.let_in();
 }
 
 impl Links {
@@ -422,19 +389,11 @@ fn listen(owner: Owner) -> sys::Result<i32> {
 
 /// The abstract address of a process's mailbox.
 fn name(owner: Owner) -> (libc::sockaddr_un, u32) {
-    let mut addr: libc::sockaddr_un = sys::zeroed();
-    addr.sun_family = libc::AF_UNIX as u16;
-    let mut text = [0u8; 64];
-    let mut cursor = sys::Cursor::new(&mut text);
-    let _ = core::fmt::write(
-        &mut cursor,
-        format_args!("headwater.{}.{:016x}", board::abi(), owner.bits()),
-    );
-    let len = cursor.len;
-    for (to, from) in addr.sun_path[1..].iter_mut().zip(&text[..len]) {
-        *to = *from as libc::c_char;
-    }
-    (addr, (2 + 1 + len) as u32)
+    sys::abstract_text(format_args!(
+        "headwater.{}.{:016x}",
+        board::abi(),
+        owner.bits()
+    ))
 }
 
 /// Whose process is at the other side? `None`: nobody's with whom we share anything.

@@ -1,6 +1,6 @@
 //! Looking at the shadow: end of stream, reset, a peer that is gone.
 
-use headwater_host::sync::{AtomicI32, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::sys;
 
 use crate::conn::Conn;
@@ -155,16 +155,16 @@ pub fn has_bytes(fd: i32) -> bool {
 
 /// poll(2) of one descriptor, without waiting.
 pub fn poll(fd: i32, events: i16) -> i16 {
-    poll_for(0, fd, events)
+    sys::poll_for(fd, events, 0)
 }
 
-/// The same for as long as `time` at most.
-pub fn poll_for(time: u64, fd: i32, events: i16) -> i16 {
-    let mut p = [sys::entry(fd, events)];
-    match sys::ppoll(&mut p, Some(time)) {
-        Ok(n) if n > 0 => p[0].revents,
-        _ => 0,
-    }
+/// Is it time for what is done once in an interval? True for one thread, for which the `next` time then comes an interval later.
+pub fn is_due(next: &AtomicU64, interval: u64) -> bool {
+    let (now, due) = (sys::now_roughly(), next.load(Ordering::Relaxed));
+    now >= due
+        && next
+            .compare_exchange(due, now + interval, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
 }
 
 /// A clock good to a few milliseconds, and cheap.

@@ -4,68 +4,12 @@
 //! sent the memory. So the kernel is asked for the socket at the other end of this very connection (sock_diag(7), which needs
 //! no privilege): its user must be the link's. A server that gave up its user after it made the socket stays on TCP.
 
+use headwater_host::netlink::{Netlink, SocketId, SocketTold};
 use headwater_host::{board, sys};
 
+type SockDiag = Netlink<{ libc::NETLINK_SOCK_DIAG }>;
+
 const ESTABLISHED: u8 = 1;
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLM_F_REQUEST: u16 = 1;
-const NO_COOKIE: u32 = u32::MAX;
-
-/// struct inet_diag_sockid; ports and addresses in the network's order.
-#[repr(C)]
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct Id {
-    sport: [u8; 2],
-    dport: [u8; 2],
-    src: [u8; 16],
-    dst: [u8; 16],
-    interface: u32,
-    cookie: [u32; 2],
-}
-
-/// struct nlmsghdr.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Head {
-    len: u32,
-    kind: u16,
-    flags: u16,
-    seq: u32,
-    port: u32,
-}
-
-/// A header and struct inet_diag_req_v2.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Question {
-    head: Head,
-    family: u8,
-    protocol: u8,
-    extensions: u8,
-    pad: u8,
-    states: u32,
-    id: Id,
-}
-
-/// A header and struct inet_diag_msg.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Answer {
-    head: Head,
-    family: u8,
-    state: u8,
-    timer: u8,
-    retransmits: u8,
-    id: Id,
-    expires: u32,
-    unread: u32,
-    unsent: u32,
-    uid: u32,
-    inode: u32,
-}
-
-const _: () = assert!(size_of::<Question>() == 72 && size_of::<Answer>() == 88);
-
 /// Is the other end of the connection `fd` an established socket of user `uid`? False when in doubt.
 pub fn other_end_is_of(fd: i32, uid: u32) -> bool {
     ends(fd).is_some_and(|(own, other)| {
@@ -78,59 +22,36 @@ pub fn other_end_is_of(fd: i32, uid: u32) -> bool {
 }
 
 /// What the kernel says of the own and the other end.
-fn ends(fd: i32) -> Option<(Answer, Answer)> {
+fn ends(fd: i32) -> Option<(SocketTold, SocketTold)> {
     let (family, id) = id_of(fd)?;
-    let turned = Id {
+    let turned = SocketId {
         sport: id.dport,
         dport: id.sport,
         src: id.dst,
         dst: id.src,
         ..id
     };
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    let socket = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).ok()?;
-    let other = ask(socket, family, turned);
-    let own = ask(socket, family, id);
-    let _ = sys::close(socket);
+    let mut netlink = Netlink::default();
+    let other = ask(&mut netlink, family, turned);
+    let own = ask(&mut netlink, family, id);
     Some((own?, other?))
 }
 
-fn ask(socket: i32, family: u8, id: Id) -> Option<Answer> {
-    let question = Question {
-        head: Head {
-            len: size_of::<Question>() as u32,
-            kind: SOCK_DIAG_BY_FAMILY,
-            flags: NLM_F_REQUEST,
-            ..Head::default()
-        },
-        family,
-        protocol: libc::IPPROTO_TCP as u8,
-        states: u32::MAX,
-        id,
-        ..Question::default()
-    };
-    let mut answer = Answer::default();
-    // SAFETY: both are plain integers, readable and writable for their sizes. The kernel answers within the send.
-    let n = unsafe {
-        let at = (&raw const question).cast();
-        sys::send(socket, at, size_of::<Question>(), libc::MSG_DONTWAIT).ok()?;
-        let at = (&raw mut answer).cast();
-        sys::recv(socket, at, size_of::<Answer>(), libc::MSG_DONTWAIT).ok()?
-    };
-    if n != size_of::<Answer>() || answer.head.kind != SOCK_DIAG_BY_FAMILY {
-        return None;
-    }
+fn ask(netlink: &mut SockDiag, family: u8, id: SocketId) -> Option<SocketTold> {
+    let mut answer = [0; 512];
+    let kind = (family, libc::IPPROTO_TCP);
+    let (told, _) = netlink.ask_of_socket(kind, id, 0, &mut answer)?;
     // Where there is no such connection, the kernel may show a listening socket instead.
-    let shown = Id {
+    let shown = SocketId {
         cookie: id.cookie,
         interface: 0,
-        ..answer.id
+        ..told.id
     };
-    (plain(answer.family, shown) == (family, id)).then_some(answer)
+    (plain(told.family, shown) == (family, id)).then_some(told)
 }
 
 /// IPv4-mapped addresses as what they stand for.
-fn plain(family: u8, mut id: Id) -> (u8, Id) {
+fn plain(family: u8, mut id: SocketId) -> (u8, SocketId) {
     const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
     if family as i32 != libc::AF_INET6 || id.src[..12] != MAPPED {
         return (family, id);
@@ -143,16 +64,15 @@ fn plain(family: u8, mut id: Id) -> (u8, Id) {
 }
 
 /// Family and addresses of a socket's own end.
-fn id_of(fd: i32) -> Option<(u8, Id)> {
+fn id_of(fd: i32) -> Option<(u8, SocketId)> {
     let name = |peer| board::addr_of(&sys::sock_name(fd, peer).ok()?);
     let (own, other) = (name(false)?, name(true)?);
-    let id = Id {
+    let id = SocketId {
         sport: own.port.to_be_bytes(),
         dport: other.port.to_be_bytes(),
         src: own.ip.to_be_bytes(),
         dst: other.ip.to_be_bytes(),
-        cookie: [NO_COOKIE; 2],
-        ..Id::default()
+        ..SocketId::default()
     };
     Some(plain(libc::AF_INET6 as u8, id))
 }

@@ -113,7 +113,7 @@ impl Stream {
     /// ```
     pub fn push(&self, module: &str) -> Result<(), Error> {
         let head = self.alive()?;
-        let pushed = local::push(head, module.as_bytes(), self.fd);
+        let pushed = local::push(head, module.as_bytes());
         pushed.map(drop).map_err(unknown)
     }
 
@@ -225,12 +225,12 @@ impl Stream {
     /// Links `lower` below this multiplexer (I_LINK) and returns the link's number. From then on `lower` is the
     /// multiplexer's; dropping it leaves the link. Errors: Unknown if this is no multiplexer, or `lower` is linked already.
     pub fn link(&self, lower: &Stream) -> Result<c_int, Error> {
-        linking::link(self.head()?, lower.fd, false).map_err(unknown)
+        life::link(self.head()?, lower.fd, false).map_err(unknown)
     }
 
     /// Undoes a link (I_UNLINK). Closing this stream undoes all of them.
     pub fn unlink(&self, link: c_int) -> Result<(), Error> {
-        linking::unlink(self.head()?, link, false)
+        linking::unlink(self.head()?, link, false, life::let_go)
             .map(drop)
             .map_err(unknown)
     }

@@ -14,7 +14,6 @@
 
 pub mod gate;
 mod holding;
-pub mod private;
 mod registry;
 mod rendezvous;
 pub mod rights;

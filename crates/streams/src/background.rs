@@ -1,12 +1,12 @@
 //! Serves descriptors of ours and alarms while no call of the program is at hand to do so, in the [background](worker): in a thread of STREAMS'
 //! own, since procedures of modules may take their time.
 
+use headwater_host::guarded::Guarded;
 use headwater_host::hook::Hook;
 use headwater_host::sync::{AtomicI32, AtomicU64, Ordering};
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
 
-use crate::exec::guarded::Guarded;
 use crate::pipe::made_in;
 
 /// Whether a watch goes on after its function ran.

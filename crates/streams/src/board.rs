@@ -9,7 +9,7 @@ pub mod read;
 
 use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
-use headwater_host::process::{self, Quiet};
+use headwater_host::process;
 use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use headwater_host::{hidden, sys, table};
 
@@ -176,9 +176,7 @@ fn own() -> Option<&'static Layout> {
 
 #[cold]
 fn make(me: Owner) {
-    let _quiet = Quiet::new();
-    // Private memory: whoever is not us and holds it was left behind by fork.
-    MAKING.lock(me, |other| other != me);
+    let _section = process::lock_free_in_child(&MAKING);
     if MAKER.load(Acquire) != me.bits() {
         // SAFETY: as in `own`.
         let inherited = unsafe { BOARD.load(Acquire).as_ref() };
@@ -190,7 +188,6 @@ fn make(me: Owner) {
         BOARD.store(made, Release);
         MAKER.store(me.bits(), Release);
     }
-    MAKING.unlock();
 }
 
 fn map(me: Owner) -> sys::Result<&'static Layout> {

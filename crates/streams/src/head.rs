@@ -9,6 +9,7 @@
 //!   inlet           the messages that can be read, in a ring or in a queue
 //!   transport       frames of transport providers
 //!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
+//!   ends          how they end                       tending   what the background thread does for them, and fork
 //! ```
 //!
 //! A pipe's head without modules is *fast*: its messages stay in the ring, where every process that holds the end finds
@@ -18,6 +19,7 @@ pub mod arming;
 pub mod bottom;
 pub mod control;
 pub mod copying;
+pub mod ends;
 pub mod exec;
 pub mod inlet;
 pub mod life;
@@ -25,6 +27,7 @@ pub mod linking;
 pub mod local;
 pub mod message;
 pub mod opening;
+mod outgoing;
 mod parcels;
 pub mod passing;
 pub mod poll;
@@ -33,6 +36,7 @@ pub mod read;
 pub mod requests;
 pub mod signals;
 pub mod sleepers;
+pub mod tending;
 pub mod transport;
 pub mod upper;
 pub mod wait;

@@ -38,7 +38,7 @@ pub fn start() {
     });
     background::TICK.set(|| {
         head::life::bury();
-        head::local::tick(headwater_host::sys::now())
+        head::tending::tick(headwater_host::sys::now())
     });
     head::JOINS_NAMES.set(attach::join_names);
     headwater_host::signal::unmask_by(head::signals::unmask);

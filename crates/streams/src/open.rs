@@ -1,14 +1,21 @@
 //! open(2) by name: devices, FIFOs, attached files.
 
 use core::ffi::CStr;
+use core::ptr::null_mut;
 
 use headwater_host::log::{self, Level};
-use headwater_host::sys::Errno;
+use headwater_host::sync::Ordering::{Relaxed, Release};
+use headwater_host::sys::{self, Errno};
 use libc::c_int;
 
-use crate::attach;
-use crate::exec::registry;
+use crate::ddi::CLONEOPEN;
+use crate::drivers::pushlist;
+use crate::exec::attach::qattach;
+use crate::exec::registry::{self, Entry};
+use crate::head::write::SNDZERO;
 use crate::head::{life, local, opening};
+use crate::pipe::words::state;
+use crate::{attach, board};
 
 /// Opens a stream; `None`: the name is the kernel's. Ordinary paths cost two loads while no file has a stream.
 ///
@@ -43,7 +50,7 @@ fn open_device(name: &[u8], flags: c_int) -> Option<Result<c_int, Errno>> {
         return Some(named(attach::open_fifo(fifo, flags), flags));
     }
     match registry::find_device(name) {
-        Some(device) => Some(local::open_device(device, None, flags)),
+        Some(device) => Some(self::device(device, flags)),
         None if only_ours => {
             log::write(
                 Level::Warn,
@@ -56,6 +63,44 @@ fn open_device(name: &[u8], flags: c_int) -> Option<Result<c_int, Errno>> {
         }
         None => None,
     }
+}
+
+/// open(2) of a device: of its next minor one.
+pub fn device(device: &'static Entry, flags: c_int) -> Result<i32, Errno> {
+    let visible = crate::pipe::placeholder(flags)?;
+    let head = life::local_head(visible).inspect_err(|_| {
+        let _ = sys::close(visible);
+    })?;
+    let words = head.words();
+    words.write_options.store(SNDZERO, Relaxed);
+    match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => words.set(state::NO_WRITE),
+        libc::O_WRONLY => words.set(state::NO_READ),
+        _ => {}
+    }
+    if flags & libc::O_NONBLOCK != 0 {
+        words.nonblocking.store(1, Release);
+    }
+    let shared = device.shared_perimeter();
+    let shared = shared.map_or(null_mut(), |p| core::ptr::from_ref(p).cast_mut());
+    head.perimeter.store(shared, Release);
+    let opened = local::begin(head).and_then(|()| {
+        local::inside(head, |local| {
+            let mut dev = device.number(0);
+            // SAFETY: inside the perimeter.
+            unsafe { qattach(local.rq, device.table(), &mut dev, flags, CLONEOPEN)? };
+            local.driver.set(Some(device));
+            Ok(libc::minor(dev))
+        })
+        .unwrap_or(Err(libc::ENXIO))
+    });
+    let close = |_: &Errno| life::close(visible, head.handle());
+    let minor = opened.inspect_err(close)?;
+    board::enter(head.index, visible, device.name(), None);
+    for name in pushlist::modules_for(device.name(), minor) {
+        local::push(head, name.as_bytes()).inspect_err(close)?;
+    }
+    Ok(visible)
 }
 
 /// What follows "fifo."; empty for the unnamed one.

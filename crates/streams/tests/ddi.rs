@@ -283,13 +283,7 @@ fn signalled(events: usize) -> (Stream, Stream) {
     unsafe {
         let handler = note as extern "C" fn(i32) as usize;
         libc::signal(libc::SIGPOLL, handler);
-        ioctl(
-            head::get(h, &enter()).unwrap(),
-            there.as_raw_fd(),
-            I_SETSIG,
-            events,
-        )
-        .unwrap();
+        ioctl(head::get(h, &enter()).unwrap(), I_SETSIG, events).unwrap();
     }
     SIGNALS.store(0, Ordering::SeqCst);
     (here, there)
@@ -361,7 +355,7 @@ fn a_request_sleeps_though_a_fifo_has_no_writer_left() {
     let ask = |cmd, arg| {
         let _by = head::opening::By::begin(h, head);
         // SAFETY: what the requests want: a string, and a struct strioctl without data.
-        unsafe { ioctl(head, reader, cmd, arg) }
+        unsafe { ioctl(head, cmd, arg) }
     };
     ask(I_PUSH, c"mute".as_ptr().addr()).unwrap();
     let before = head.words().wakeups.load(Ordering::Relaxed);

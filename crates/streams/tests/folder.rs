@@ -9,7 +9,8 @@ use headwater_streams::board::read::{self, Listed};
 use headwater_streams::drivers::log;
 use headwater_streams::drivers::pushlist::{self, Entry, Minors};
 use headwater_streams::exec::registry::find_device;
-use headwater_streams::head::{life, local};
+use headwater_streams::head::life;
+use headwater_streams::open;
 use headwater_streams::strlog::{self, SL_TRACE};
 
 /// One test at a time, in a folder of this process.
@@ -40,7 +41,7 @@ extern "C" fn remove() {
 }
 
 fn open(name: &str) -> i32 {
-    local::open_device(find_device(name).unwrap(), None, libc::O_RDWR).unwrap()
+    open::device(find_device(name).unwrap(), libc::O_RDWR).unwrap()
 }
 
 fn close(fd: i32) {

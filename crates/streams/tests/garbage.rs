@@ -111,7 +111,7 @@ fn some_call(fd: i32, random: &mut Random) {
             Streams.settle(h);
             Streams.disarm(h, want);
         }
-        12 => change_modules(head, fd, random),
+        12 => change_modules(head, random),
         _ => some_ioctl(head, fd, random),
     }
 }
@@ -131,14 +131,14 @@ fn put_some(head: &Head, buf: &[u8], random: &mut Random) {
     let _ = head.put_message(control, Some(buf), priority, soon());
 }
 
-fn change_modules(head: &'static Head, fd: i32, random: &mut Random) {
+fn change_modules(head: &'static Head, random: &mut Random) {
     let name = [c"nullmod", c"bufmod"][random.below(2)];
     // SAFETY: the requests read a C string, or nothing.
     unsafe {
         if random.below(2) == 0 {
-            let _ = ioctl(head, fd, I_PUSH, name.as_ptr() as usize);
+            let _ = ioctl(head, I_PUSH, name.as_ptr() as usize);
         } else {
-            let _ = ioctl(head, fd, I_POP, 0);
+            let _ = ioctl(head, I_POP, 0);
         }
     }
 }
@@ -149,18 +149,18 @@ fn some_ioctl(head: &'static Head, fd: i32, random: &mut Random) {
     // SAFETY: each request gets what it wants; I_PEEK finds two buffers without room.
     unsafe {
         let _ = match random.below(14) {
-            0 => ioctl(head, fd, SID | 1, pointer),
-            1 => ioctl(head, fd, SID | 5, 1 + random.below(3)),
-            2 => ioctl(head, fd, SID | 15, pointer),
-            3 => ioctl(head, fd, SID | 30, pointer),
-            4 => ioctl(head, fd, SID | 29, random.below(256)),
-            5 => ioctl(head, fd, SID | 31, 1 + random.below(2)),
-            6 => ioctl(head, fd, SID | 34, random.below(256)),
-            7 => ioctl(head, fd, I_SRDOPT, random.below(3)),
-            8 => ioctl(head, fd, SID | 7, pointer),
-            9 => ioctl(head, fd, SID | 21, 0),
-            10 => ioctl(head, fd, SID | 4, pointer),
-            11 => ioctl(head, fd, 0x541b, pointer),
+            0 => ioctl(head, SID | 1, pointer),
+            1 => ioctl(head, SID | 5, 1 + random.below(3)),
+            2 => ioctl(head, SID | 15, pointer),
+            3 => ioctl(head, SID | 30, pointer),
+            4 => ioctl(head, SID | 29, random.below(256)),
+            5 => ioctl(head, SID | 31, 1 + random.below(2)),
+            6 => ioctl(head, SID | 34, random.below(256)),
+            7 => ioctl(head, I_SRDOPT, random.below(3)),
+            8 => ioctl(head, SID | 7, pointer),
+            9 => ioctl(head, SID | 21, 0),
+            10 => ioctl(head, SID | 4, pointer),
+            11 => ioctl(head, 0x541b, pointer),
             12 => send_fd(fd, 0),
             _ if head.events(!0) & libc::POLLIN as u32 != 0 && head.words().is_nonblocking() => {
                 receive_fd(fd).inspect(|&fd| close(fd))
@@ -301,7 +301,7 @@ fn of_a_killed_peer_only_whole_messages_come_and_then_the_end() {
         }
         if !by_putmsg {
             // SAFETY: the request takes a number.
-            unsafe { ioctl(stream(ours), ours, I_SRDOPT, RMSGN) }.unwrap();
+            unsafe { ioctl(stream(ours), I_SRDOPT, RMSGN) }.unwrap();
         }
         for _ in 0..random.below(40) {
             assert!(receive_whole(ours, by_putmsg, &mut buf), "seed {seed}");

@@ -122,19 +122,12 @@ fn logged(f: impl FnOnce()) -> Vec<String> {
 
 fn try_push(fd: i32, place: u8) -> Result<i32, Errno> {
     // SAFETY: the request reads a C string.
-    unsafe {
-        ioctl(
-            stream(fd),
-            fd,
-            I_PUSH,
-            NAMES[place as usize].as_ptr() as usize,
-        )
-    }
+    unsafe { ioctl(stream(fd), I_PUSH, NAMES[place as usize].as_ptr() as usize) }
 }
 
 fn pop(fd: i32) -> Result<i32, Errno> {
     // SAFETY: the request takes nothing.
-    unsafe { ioctl(stream(fd), fd, I_POP, 0) }
+    unsafe { ioctl(stream(fd), I_POP, 0) }
 }
 
 fn has(head: &Head, event: i16) -> bool {

@@ -414,7 +414,7 @@ fn topmost(fd: i32) -> Result<String, Errno> {
     const I_LOOK: u32 = (b'S' as u32) << 8 | 4;
     let mut name = [0u8; 16];
     // SAFETY: the request writes a name of at most 9 bytes.
-    unsafe { ioctl(stream(fd), fd, I_LOOK, name.as_mut_ptr() as usize) }?;
+    unsafe { ioctl(stream(fd), I_LOOK, name.as_mut_ptr() as usize) }?;
     let end = name.iter().position(|&b| b == 0).unwrap();
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }

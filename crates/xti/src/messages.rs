@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream;
+use headwater_host::guarded::Guarded;
 use headwater_host::reclaim::{Entered, enter};
 use headwater_host::table::{self, Handle};
 use headwater_providers::provider::Outcome;
-use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::head::{self, Head, control, local};
 use headwater_tpi::error::{TBADF, TNOTSUPPORT, TOUTSTATE};
 use headwater_tpi::prim::{T_CLTS, T_CONN_CON, T_CONN_IND, T_ORDREL_IND};
@@ -74,7 +74,7 @@ impl Messages {
     pub fn begin(fd: i32) -> Outcome<Messages> {
         let this = Messages::of(fd).ok_or(Refusal::new(TBADF))?;
         if !this.has_timod() {
-            local::push(this.head, b"timod", fd).map_err(Refusal::system)?;
+            local::push(this.head, b"timod").map_err(Refusal::system)?;
         }
         if !this.is_known() {
             this.sync()?;

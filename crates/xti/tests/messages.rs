@@ -244,6 +244,6 @@ fn what_is_no_transport_is_no_endpoint() {
     // I_POP takes it off again.
     let head = get(table::stream(plain.0).unwrap(), &reclaim::enter()).unwrap();
     // SAFETY: no argument.
-    unsafe { control::ioctl(head, plain.0, (b'S' as u32) << 8 | 3, 0) }.unwrap();
+    unsafe { control::ioctl(head, (b'S' as u32) << 8 | 3, 0) }.unwrap();
     assert_eq!(plain.call(|port| port.state()).unwrap_err().tli, TBADF);
 }

@@ -85,7 +85,7 @@ impl Shared {
             waiter::sleep(&mut Alone {
                 sleepers: ring.readers(),
                 bell: &self.bell,
-                look: || ring.has_special(),
+                look: || ring.specials() > 0 && !matches!(ring.find(|f| f.special), Ok(None)),
             });
         }
     }

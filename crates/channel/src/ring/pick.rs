@@ -48,12 +48,6 @@ impl Ring<'_> {
         s.specials.load(Ordering::Relaxed).wrapping_sub(taken)
     }
 
-    /// Can a special frame be taken? Needs no lock; a hint without it. For who waits for one only: unlike
-    /// [`specials`](Ring::specials), it does not speak of a frame whose producer died in the middle.
-    pub fn has_special(&self) -> bool {
-        self.specials() > 0 && !matches!(self.find(|frame| frame.special), Ok(None))
-    }
-
     /// The first unread frame that `f` chooses, oldest first. Without the lock, frames may change while they are shown.
     #[inline]
     pub fn find(&self, mut f: impl FnMut(&Frame) -> bool) -> Result<Option<Frame>, Corrupt> {

@@ -33,9 +33,9 @@ impl Endpoint {
         own | inner
     }
 
-    /// What holds is not what the kernel says of the descriptor: something was taken from there, or told, or is not made yet. With a
-    /// bell, which this process's own calls ring, sets look here too.
-    fn silent_bell(&self) -> Option<i32> {
+    /// The bell that this process's own calls ring, made if need be. With one, sets look here too: what holds is not what the kernel says
+    /// of the descriptor, of which something was taken, or told, or is not made yet.
+    fn own_bell_if_open(&self) -> Option<i32> {
         let is_open = self.enter().is_some();
         let bell = is_open.then(|| self.own_bell());
         bell.filter(|&bell| bell >= 0)
@@ -106,10 +106,8 @@ impl Descriptor for Endpoints {
 
     fn bell(&self, h: Handle) -> Option<i32> {
         let e = get(h)?;
-        match e.inside() {
-            Some((inner, d)) => d.bell(inner).or_else(|| e.silent_bell()),
-            None => e.silent_bell(),
-        }
+        let inner = e.inside().and_then(|(inner, d)| d.bell(inner));
+        inner.or_else(|| e.own_bell_if_open())
     }
 
     fn settle(&self, h: Handle) {

@@ -57,7 +57,7 @@ pub fn convert(fd: i32) -> Result<(), Errno> {
     let looks = enter();
     let head = head::get(stream, &looks).ok_or(libc::EBADF)?;
     board::enter(head.index, fd, &local::device(head), None);
-    local::push(head, b"timod", fd).map(drop)
+    local::push(head, b"timod").map(drop)
 }
 
 /// A descriptor of a stream with this endpoint, which is closed if there can't be one.
@@ -71,7 +71,7 @@ fn open(end: &'static Endpoint) -> Result<i32, Errno> {
     }
     GIVEN.set(Some(end));
     let opened = entry.ok_or(libc::ENODEV);
-    let opened = opened.and_then(|entry| local::open_device(entry, None, flags));
+    let opened = opened.and_then(|entry| headwater_streams::open::device(entry, flags));
     // A driver that had taken it has closed it.
     if let Some(left) = GIVEN.take() {
         left.let_go();

@@ -6,13 +6,13 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use headwater_channel::bell;
+use headwater_host::guarded::Guarded;
 use headwater_host::lifecycle;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use headwater_host::table::{Descriptor, Handle};
 use headwater_host::{hidden, process, sys};
 use headwater_streams::background::{self, Keep};
-use headwater_streams::exec::guarded::Guarded;
 use headwater_streams::head::{self, Head, local};
 
 use crate::endpoint::{Endpoint, Endpoints};

@@ -238,14 +238,7 @@ impl Tpi {
     pub fn push(&self, module: &str) -> Result<i32, i32> {
         let name = std::ffi::CString::new(module).unwrap();
         // SAFETY: a C string.
-        unsafe {
-            control::ioctl(
-                self.head,
-                self.fd,
-                SID | 2,
-                name.as_ptr().expose_provenance(),
-            )
-        }
+        unsafe { control::ioctl(self.head, SID | 2, name.as_ptr().expose_provenance()) }
     }
 
     /// I_STR: result and answer.
@@ -260,7 +253,7 @@ impl Tpi {
         };
         let at = (&raw mut request).expose_provenance();
         // SAFETY: the request and its buffer are valid.
-        let result = unsafe { control::ioctl(self.head, self.fd, SID | 8, at) }?;
+        let result = unsafe { control::ioctl(self.head, SID | 8, at) }?;
         buffer.truncate(request.len as usize);
         Ok((result, buffer))
     }

@@ -8,9 +8,9 @@
 
 use core::cell::Cell;
 
+use headwater_host::guarded::{Entered, Guarded};
 use headwater_host::process::{self, Section};
 
-use super::guarded::{Entered, Guarded};
 pub use crate::ddi::queue::Perimeter;
 use crate::ddi::queue::{QENAB, Queue};
 

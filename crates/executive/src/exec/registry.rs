@@ -5,9 +5,9 @@
 use core::ffi::c_int;
 use core::ptr::{self, null_mut};
 
+use headwater_host::guarded::{Entered, Guarded};
 use headwater_host::sync::{AtomicPtr, Ordering};
 
-use super::guarded::{Entered, Guarded};
 use super::module::{Flow, Module, Mux, mux_streamtab_of, streamtab_of};
 use super::perimeter::Perimeter;
 use crate::ddi::queue::streamtab;
@@ -78,13 +78,6 @@ impl Names {
 
     fn find(&self, name: &[u8]) -> Option<&'static Entry> {
         self.each().find(|e| e.name.as_bytes() == name)
-    }
-
-    /// In the order of registration.
-    fn all(&self) -> Vec<&'static Entry> {
-        let mut all: Vec<_> = self.each().collect();
-        all.reverse();
-        all
     }
 
     /// EEXIST.
@@ -185,10 +178,7 @@ pub fn device_by_major(major: u32) -> Option<&'static Entry> {
 
 /// All modules, in the order of registration.
 pub fn modules() -> Vec<&'static Entry> {
-    MODULES.all()
-}
-
-/// All devices, in the order of registration.
-pub fn devices() -> Vec<&'static Entry> {
-    DEVICES.all()
+    let mut all: Vec<_> = MODULES.each().collect();
+    all.reverse();
+    all
 }

@@ -10,7 +10,8 @@
 use core::ffi::{c_int, c_long, c_void};
 use std::collections::BTreeMap;
 
-use super::guarded::{Entered, Guarded};
+use headwater_host::guarded::{Entered, Guarded};
+
 use super::perimeter::Perimeter;
 use crate::ddi::queue::Queue;
 

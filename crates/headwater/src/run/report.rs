@@ -8,27 +8,33 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::units;
+
+/// What is shown of a line in a row: what shared memory carried, and the kernel; in bytes?
+const ROWS: [(&str, [&str; 2], bool); 5] = [
+    ("connections", ["accelerated", "fallback"], false),
+    ("bytes sent", ["shm_bytes_tx", "kernel_bytes_tx"], true),
+    ("bytes received", ["shm_bytes_rx", "kernel_bytes_rx"], true),
+    ("messages sent", ["shm_msgs_tx", "kernel_msgs_tx"], false),
+    (
+        "messages received",
+        ["shm_msgs_rx", "kernel_msgs_rx"],
+        false,
+    ),
+];
+
+type Counts = BTreeMap<String, u64>;
 
 /// One line of a statistics file; docs/stat-and-doctor.md describes it. What a version does not write counts as nothing.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Line {
     pid: u32,
-    accelerated: u64,
-    fallback: u64,
-    fallback_reasons: BTreeMap<String, u64>,
-    shm_bytes_tx: u64,
-    shm_bytes_rx: u64,
-    shm_msgs_tx: u64,
-    shm_msgs_rx: u64,
-    kernel_bytes_tx: u64,
-    kernel_bytes_rx: u64,
-    kernel_msgs_tx: u64,
-    kernel_msgs_rx: u64,
-    doorbells: u64,
-    sleeps: u64,
+    fallback_reasons: Counts,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
 }
 
 /// The sum over the lines, and whose they were.
@@ -36,7 +42,8 @@ struct Line {
 struct Sum {
     processes: BTreeSet<u32>,
     strange: usize,
-    total: Line,
+    counts: Counts,
+    reasons: Counts,
 }
 
 /// The table for the lines of `file` after its first `from` bytes.
@@ -63,32 +70,25 @@ fn read(file: &Path, from: u64) -> io::Result<Sum> {
 impl Sum {
     fn add(&mut self, line: Line) {
         self.processes.insert(line.pid);
-        let t = &mut self.total;
-        for (to, n) in [
-            (&mut t.accelerated, line.accelerated),
-            (&mut t.fallback, line.fallback),
-            (&mut t.shm_bytes_tx, line.shm_bytes_tx),
-            (&mut t.shm_bytes_rx, line.shm_bytes_rx),
-            (&mut t.shm_msgs_tx, line.shm_msgs_tx),
-            (&mut t.shm_msgs_rx, line.shm_msgs_rx),
-            (&mut t.kernel_bytes_tx, line.kernel_bytes_tx),
-            (&mut t.kernel_bytes_rx, line.kernel_bytes_rx),
-            (&mut t.kernel_msgs_tx, line.kernel_msgs_tx),
-            (&mut t.kernel_msgs_rx, line.kernel_msgs_rx),
-            (&mut t.doorbells, line.doorbells),
-            (&mut t.sleeps, line.sleeps),
-        ] {
-            *to = to.saturating_add(n);
-        }
-        for (reason, n) in line.fallback_reasons {
-            let to = t.fallback_reasons.entry(reason).or_default();
-            *to = to.saturating_add(n);
-        }
+        let numbers = line.rest.into_iter();
+        let numbers = numbers.filter_map(|(name, value)| Some((name, value.as_u64()?)));
+        add(&mut self.counts, numbers);
+        add(&mut self.reasons, line.fallback_reasons);
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+}
+
+fn add(to: &mut Counts, more: impl IntoIterator<Item = (String, u64)>) {
+    for (name, n) in more {
+        let sum = to.entry(name).or_default();
+        *sum = sum.saturating_add(n);
     }
 }
 
 fn format(sum: &Sum, name: &str, took: Duration) -> String {
-    let t = &sum.total;
     let mut text = format!("headwater: {name}, {:.1} s, ", took.as_secs_f64());
     match sum.processes.len() {
         0 => text.push_str(
@@ -98,31 +98,22 @@ fn format(sum: &Sum, name: &str, took: Duration) -> String {
         n => writeln!(text, "{n} processes").expect("a String grows"),
     }
     if !sum.processes.is_empty() {
-        row(&mut text, "", "shared memory", "kernel TCP");
-        let counts = |text: &mut String, name, a: u64, b: u64| {
-            row(text, name, &a.to_string(), &b.to_string());
-        };
-        let sizes = |text: &mut String, name, a: u64, b: u64| {
-            row(text, name, &units::bytes(a), &units::bytes(b));
-        };
-        counts(&mut text, "connections", t.accelerated, t.fallback);
-        sizes(&mut text, "bytes sent", t.shm_bytes_tx, t.kernel_bytes_tx);
-        sizes(
+        row(
             &mut text,
-            "bytes received",
-            t.shm_bytes_rx,
-            t.kernel_bytes_rx,
+            "",
+            ["shared memory", "kernel TCP"].map(String::from),
         );
-        counts(&mut text, "messages sent", t.shm_msgs_tx, t.kernel_msgs_tx);
-        counts(
-            &mut text,
-            "messages received",
-            t.shm_msgs_rx,
-            t.kernel_msgs_rx,
-        );
-        writeln!(text, "  wake-ups: {} sent, {} slept", t.doorbells, t.sleeps)
-            .expect("a String grows");
-        writeln!(text, "  fallbacks: {}", reasons(&t.fallback_reasons)).expect("a String grows");
+        for (name, columns, in_bytes) in ROWS {
+            let shown = columns.map(|column| match sum.count(column) {
+                n if in_bytes => units::bytes(n),
+                n => n.to_string(),
+            });
+            row(&mut text, name, shown);
+        }
+        let [sent, slept] = ["doorbells", "sleeps"].map(|name| sum.count(name));
+        let reasons = reasons(&sum.reasons);
+        writeln!(text, "  wake-ups: {sent} sent, {slept} slept").expect("a String grows");
+        writeln!(text, "  fallbacks: {reasons}").expect("a String grows");
     }
     if sum.strange > 0 {
         writeln!(text, "  lines not understood: {}", sum.strange).expect("a String grows");
@@ -130,12 +121,12 @@ fn format(sum: &Sum, name: &str, took: Duration) -> String {
     text
 }
 
-fn row(text: &mut String, name: &str, shm: &str, kernel: &str) {
+fn row(text: &mut String, name: &str, [shm, kernel]: [String; 2]) {
     writeln!(text, "  {name:<18}{shm:>15}{kernel:>15}").expect("a String grows");
 }
 
 /// Most frequent first.
-fn reasons(reasons: &BTreeMap<String, u64>) -> String {
+fn reasons(reasons: &Counts) -> String {
     let mut list: Vec<(&String, &u64)> = reasons.iter().filter(|(_, n)| **n > 0).collect();
     list.sort_by(|a, b| b.1.cmp(a.1));
     if list.is_empty() {

@@ -2,55 +2,13 @@
 
 use headwater_host::sys;
 use headwater_host::table::Handle;
-use headwater_streams::head::is_bad;
+use headwater_streams::head::control::StrBuf;
 use headwater_streams::head::message::{self, Choice, Got, Priority};
-use libc::{c_char, c_int, c_void};
+use libc::c_int;
 
-use super::{reading, slice, slice_mut, status, stream, writing};
+use super::{reading, status, stream, writing};
 use crate::given::{Given, Place};
 use crate::result;
-
-/// struct strbuf of `<stropts.h>`: `buf` is bad, or has `len` bytes to send, or room for `maxlen`.
-#[repr(C)]
-pub struct StrBuf {
-    maxlen: c_int,
-    len: c_int,
-    buf: *mut c_char,
-}
-
-impl StrBuf {
-    /// `None`: a length of -1.
-    fn sent(&self) -> sys::Result<Option<&[u8]>> {
-        if self.len < 0 {
-            return Ok(None);
-        }
-        if is_bad(self.buf) && self.len > 0 {
-            return Err(libc::EFAULT);
-        }
-        // SAFETY: the program has so many bytes there.
-        Ok(Some(unsafe {
-            slice(self.buf as *const c_void, self.len as usize)
-        }))
-    }
-
-    /// `None`: a maximum of -1.
-    fn room(&mut self) -> sys::Result<Option<&mut [u8]>> {
-        if self.maxlen < 0 {
-            return Ok(None);
-        }
-        if is_bad(self.buf) && self.maxlen > 0 {
-            return Err(libc::EFAULT);
-        }
-        // SAFETY: the program has so much room there.
-        Ok(Some(unsafe {
-            slice_mut(self.buf as *mut c_void, self.maxlen as usize)
-        }))
-    }
-
-    fn filled(&mut self, len: c_int) {
-        self.len = if self.maxlen < 0 { -1 } else { len };
-    }
-}
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn putmsg(
@@ -109,7 +67,8 @@ fn put(
 fn sent(part: Given<'_, StrBuf>) -> sys::Result<Option<&[u8]>> {
     match part.is_null() {
         true => Ok(None),
-        false => part.get().ok_or(libc::EFAULT)?.sent(),
+        // SAFETY: the program has so many bytes there.
+        false => unsafe { part.get().ok_or(libc::EFAULT)?.sent() },
     }
 }
 
@@ -167,8 +126,7 @@ pub extern "C-unwind" fn getpmsg(
 
 fn get(h: Handle, control: Place<StrBuf>, data: Place<StrBuf>, choice: Choice) -> sys::Result<Got> {
     let (mut control, mut data) = (wanted(control)?, wanted(data)?);
-    let first = control.as_deref_mut().map_or(Ok(None), StrBuf::room)?;
-    let second = data.as_deref_mut().map_or(Ok(None), StrBuf::room)?;
+    let (first, second) = (room(&mut control)?, room(&mut data)?);
     let mut got = Got::default();
     reading(h, |head| {
         got = head.get_message(first, second, choice, None)?;
@@ -190,4 +148,11 @@ fn wanted(part: Place<'_, StrBuf>) -> sys::Result<Option<&mut StrBuf>> {
         true => Ok(None),
         false => part.get().ok_or(libc::EFAULT).map(Some),
     }
+}
+
+#[inline]
+fn room<'a>(part: &'a mut Option<&mut StrBuf>) -> sys::Result<Option<&'a mut [u8]>> {
+    // SAFETY: the program has so much room there.
+    part.as_mut()
+        .map_or(Ok(None), |part| unsafe { part.room() })
 }

@@ -6,11 +6,9 @@
 
 use core::time::Duration;
 
+use headwater_host::netlink::{self, Netlink, SocketId};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
-use libc::nlmsghdr;
-
-use crate::netlink::Netlink;
 
 /// What a plain sender needs for one datagram, in nanoseconds: from 1500 on an idle machine to this on a busy one.
 const PLAIN_SEND: u64 = Duration::from_micros(8).as_nanos() as u64;
@@ -75,9 +73,28 @@ impl BackPressure {
 
     /// Room in the receiver's buffer, of which a part is kept free for others.
     fn room(&mut self) -> Option<usize> {
+        const SKMEMINFO: u16 = 7;
+        let host = self.to.host();
+        let mut id = SocketId {
+            dport: self.to.port().to_be_bytes(),
+            ..SocketId::default()
+        };
+        id.dst[..host.len()].copy_from_slice(host);
+        let kind = (self.to.family() as u8, libc::IPPROTO_UDP);
         let mut answer = [0u8; 512];
-        let answer = self.netlink.ask(&question(&self.to), &mut answer)?;
-        let (used, size) = memory(answer)?;
+        let (_, told) = self
+            .netlink
+            .ask_of_socket(kind, id, 1 << (SKMEMINFO - 1), &mut answer)?;
+        let (_, memory) = netlink::attributes(told).find(|&(kind, _)| kind == SKMEMINFO)?;
+        // Bytes charged to the receiver, and the size of its buffer.
+        let word = |at: usize| {
+            memory
+                .get(at..at + 4)?
+                .try_into()
+                .ok()
+                .map(u32::from_ne_bytes)
+        };
+        let (used, size) = (word(0)? as usize, word(4)? as usize);
         // The kernel gives back what was read only in quarters of the buffer.
         Some((size / 8 * 7).saturating_sub(used))
     }
@@ -91,60 +108,6 @@ fn is_here(to: &Address) -> bool {
     let here = super::bind(fd, &to.with_port(0)).is_ok();
     hidden::close(fd);
     here
-}
-
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const SKMEMINFO: u16 = 7;
-const HEADER: usize = size_of::<nlmsghdr>();
-/// struct inet_diag_req_v2, struct inet_diag_msg.
-const REQUEST: usize = 56;
-const MESSAGE: usize = 72;
-
-/// Asks for the memory of the socket that a datagram to `to` would reach.
-fn question(to: &Address) -> [u8; HEADER + REQUEST] {
-    let mut q = [0; HEADER + REQUEST];
-    let mut put = |at: usize, bytes: &[u8]| q[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &((HEADER + REQUEST) as u32).to_ne_bytes());
-    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    put(6, &(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    let family = if to.is_v6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    put(
-        HEADER,
-        &[
-            family as u8,
-            libc::IPPROTO_UDP as u8,
-            1 << (SKMEMINFO - 1),
-            0,
-        ],
-    );
-    put(HEADER + 4, &u32::MAX.to_ne_bytes());
-    // struct inet_diag_sockid: ports, then addresses of 16 bytes; the receiver is the destination.
-    put(HEADER + 10, &to.port().to_be_bytes());
-    put(HEADER + 28, to.host());
-    put(HEADER + 48, &[0xff; 8]);
-    q
-}
-
-/// Bytes charged to the receiver, and the size of its buffer.
-fn memory(answer: &[u8]) -> Option<(usize, usize)> {
-    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
-    let word =
-        |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?) as usize);
-    if half(4)? != SOCK_DIAG_BY_FAMILY {
-        return None;
-    }
-    let mut at = HEADER + MESSAGE;
-    loop {
-        let len = half(at)? as usize;
-        if half(at + 2)? == SKMEMINFO {
-            return Some((word(at + 4)?, word(at + 8)?));
-        }
-        at += len.max(4).next_multiple_of(4);
-    }
 }
 
 #[cfg(test)]

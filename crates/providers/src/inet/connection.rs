@@ -7,6 +7,7 @@ use headwater_host::table::{self, Handle};
 use headwater_host::{board, hidden, sys};
 use headwater_ipnet::Address;
 use headwater_ipnet::again;
+use headwater_sockets::buffers::message;
 use headwater_sockets::life::Led;
 use headwater_sockets::pins::{self, Entered};
 use headwater_sockets::segment::{Tx, View};
@@ -314,11 +315,4 @@ impl Drop for Socket {
             after.finish();
         }
     }
-}
-
-fn message(data: &[iovec]) -> libc::msghdr {
-    let mut message: libc::msghdr = sys::zeroed();
-    message.msg_iov = data.as_ptr() as *mut iovec;
-    message.msg_iovlen = data.len() as _;
-    message
 }

@@ -168,25 +168,10 @@ fn set(fd: i32, v6: bool, option: &Known, value: &Value) -> Result<Option<bool>,
                 return Ok(Some(seconds == *minutes * MINUTE));
             }
         }
-        (INET_IP, T_IP_OPTIONS, Value::Bytes(bytes)) => set_ip_options(fd, bytes)?,
+        (INET_IP, T_IP_OPTIONS, Value::Bytes(bytes)) => {
+            sys::set_sockopt(fd, libc::IPPROTO_IP, libc::IP_OPTIONS, &**bytes)?;
+        }
         _ => return Ok(None),
     }
     Ok(Some(true))
-}
-
-pub fn set_ip_options(fd: i32, bytes: &[u8]) -> Result<(), i32> {
-    use syscalls::{Sysno, syscall};
-    // SAFETY: bytes are readable.
-    unsafe {
-        syscall!(
-            Sysno::setsockopt,
-            fd,
-            libc::IPPROTO_IP,
-            libc::IP_OPTIONS,
-            bytes.as_ptr(),
-            bytes.len()
-        )
-    }
-    .map(drop)
-    .map_err(|e| e.into_raw())
 }

@@ -38,6 +38,8 @@ const TABLE: [&[Known]; 3] = [&options::GENERIC, &options::TCP, &options::IP];
 const MOST_OUTSTANDING: u32 = 128;
 const BACKLOG: u32 = 16;
 const PEER_EVENTS: u32 = (libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP) as u32;
+/// The error of a socket that was not shut down: a reset, behind the peer's release.
+const BEHIND_END: i32 = libc::EPIPE;
 const URGENT: u32 = (libc::POLLPRI | libc::POLLRDBAND) as u32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,8 +83,6 @@ pub struct Tcp {
     /// The end of the peer's data was seen, and told.
     ended: bool,
     told_end: bool,
-    /// What the peer sent had ended before the error.
-    failed_behind_end: bool,
     /// The connection has failed.
     error: Option<i32>,
     /// shutdown(2) is due once nothing is held any more.
@@ -124,7 +124,6 @@ impl Tcp {
             ended: false,
             told_end: false,
             called: None,
-            failed_behind_end: false,
             error: None,
             release_due: false,
             released: false,
@@ -155,7 +154,6 @@ impl Tcp {
         self.taken.clear();
         self.ended = false;
         self.told_end = false;
-        self.failed_behind_end = false;
         self.error = None;
         self.release_due = false;
         self.released = false;
@@ -245,12 +243,7 @@ impl Tcp {
     }
 
     fn fail(&mut self, errno: i32) -> Refusal {
-        // EPIPE of a socket that was not shut down: a reset, behind the peer's release.
-        let behind = errno == libc::EPIPE;
-        if self.error.is_none() {
-            self.failed_behind_end = behind;
-            self.error = Some(if behind { libc::ECONNRESET } else { errno });
-        }
+        self.error.get_or_insert(errno);
         self.held.clear();
         Refusal::new(TLOOK)
     }
@@ -479,10 +472,10 @@ impl Provider for Tcp {
                 is_gone.then_some(Event::Disconnect)
             }
             // What was reset had been made.
-            Phase::Answered if self.error.is_some_and(|e| e != libc::ECONNRESET) => {
-                Some(Event::Disconnect)
-            }
-            Phase::Answered => Some(Event::Connect),
+            Phase::Answered => match self.error {
+                None | Some(libc::ECONNRESET | BEHIND_END) => Some(Event::Connect),
+                Some(_) => Some(Event::Disconnect),
+            },
             Phase::Connected => self.next_event(),
         }
     }
@@ -500,7 +493,10 @@ impl Provider for Tcp {
             }
             Event::Disconnect if self.phase == Phase::Listening => self.listener.tell_gone(),
             Event::Disconnect => {
-                let reason = self.error.take()?;
+                let reason = match self.error.take()? {
+                    BEHIND_END => libc::ECONNRESET,
+                    errno => errno,
+                };
                 self.held.clear();
                 self.phase = Phase::Idle;
                 Some(Arrived::Disconnected {

@@ -284,12 +284,13 @@ impl Provider for Udp {
                 self.outgoing.hold(&to, data, len);
                 return Ok(());
             }
-            return self.errors.send(self.fd, &to, data, &[], ALL);
+            return self.errors.send(self.fd, (&to, &to), data, &[], ALL);
         }
         let mut control = Control([0; 128]);
         let by_v6 = self.v6 && !to.is_mapped();
         let n = self.take_options(opts)?.put(by_v6, &mut control, 0);
-        self.errors.send(self.fd, &to, data, &control.0[..n], ALL)
+        let control = &control.0[..n];
+        self.errors.send(self.fd, (&to, &to), data, control, ALL)
     }
 
     #[inline]

@@ -128,18 +128,19 @@ impl Undelivered {
         }
     }
 
-    /// Sends one datagram. TFLOW, TBADDATA, TBADADDR, TACCES; TLOOK: an earlier one has failed, this one did not leave.
+    /// Sends one datagram to `to`, which the socket is given as `at`. TFLOW, TBADDATA, TBADADDR, TACCES; TLOOK: an earlier one has failed,
+    /// this one did not leave.
     pub fn send(
         &mut self,
         fd: i32,
-        to: &Address,
+        (to, at): (&Address, &Address),
         data: &[iovec],
         control: &[u8],
         concerns: Concerns<'_>,
     ) -> Outcome<()> {
         let mut tries = 0;
         loop {
-            let refusal = match send(fd, to, data, control) {
+            let refusal = match send(fd, at, data, control) {
                 Ok(()) => {
                     self.note_sent();
                     return Ok(());

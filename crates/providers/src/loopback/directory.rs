@@ -6,10 +6,10 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use headwater_host::guarded::Private;
 use headwater_host::handed::identity;
 use headwater_host::sync::{AtomicBool, Ordering};
 use headwater_host::{process, sys, table};
-use headwater_streams::attach::private::Private;
 use headwater_streams::attach::rights;
 use headwater_streams::background::{self, Keep};
 use headwater_streams::head::{Head, life};

@@ -3,7 +3,7 @@
 //!
 //! Closed with the listener, and for good when the process is copied: a request must not come to somebody who does not look.
 
-use headwater_streams::attach::private::Private;
+use headwater_host::guarded::Private;
 use headwater_streams::pipe::Pipe;
 
 use super::{Owned, pool};

@@ -7,10 +7,10 @@
 //! other process recognizes it by its identity.
 
 use headwater_channel::lock::Owner;
+use headwater_host::guarded::Private;
 use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
-use headwater_streams::attach::private::Private;
 use headwater_streams::head::{Head, life};
 use headwater_streams::pipe::{Parts, Pipe};
 

@@ -3,12 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use headwater_host::netlink::{self, Netlink};
 use headwater_ipnet::Address;
 
-use crate::netlink::Netlink;
-
-/// struct nlmsghdr, struct rtmsg, struct rtattr.
-const HEADER: usize = 16;
+/// struct rtmsg, struct rtattr.
 const ROUTE: usize = 12;
 const ATTRIBUTE: usize = 4;
 
@@ -57,7 +55,8 @@ impl Here {
     /// Outer `None`: no answer.
     fn ask(&mut self, to: IpAddr) -> Option<Option<Found>> {
         let mut answer = [0u8; 1024];
-        understand(self.netlink.ask(&question(to), &mut answer)?, to)
+        let (kind, answer) = self.netlink.ask(GETROUTE, &question(to), &mut answer)?;
+        understand(kind, answer, to)
     }
 
     /// In the child of a fork: the answers on the socket are the parent's.
@@ -66,23 +65,13 @@ impl Here {
     }
 }
 
-/// RTM_GETROUTE for one address.
+/// RTM_GETROUTE for one address: struct rtmsg and RTA_DST.
 fn question(to: IpAddr) -> Vec<u8> {
     let address = Address::of_ip(to, 0);
     let host = address.host();
-    let len = HEADER + ROUTE + ATTRIBUTE + host.len();
-    let family = if to.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let mut q = Vec::with_capacity(len);
-    q.extend((len as u32).to_ne_bytes());
-    q.extend(GETROUTE.to_ne_bytes());
-    q.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    q.extend([0; 8]);
-    q.extend([family as u8, host.len() as u8 * 8]);
-    q.extend([0; ROUTE - 2]);
+    let mut q = vec![0; ROUTE];
+    q[0] = address.family() as u8;
+    q[1] = host.len() as u8 * 8;
     q.extend(((ATTRIBUTE + host.len()) as u16).to_ne_bytes());
     q.extend(DST.to_ne_bytes());
     q.extend(host);
@@ -90,9 +79,7 @@ fn question(to: IpAddr) -> Vec<u8> {
 }
 
 /// Outer `None`: this is no answer; inner: there is no route.
-fn understand(answer: &[u8], to: IpAddr) -> Option<Option<Found>> {
-    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
-    let kind = half(4)?;
+fn understand(kind: u16, answer: &[u8], to: IpAddr) -> Option<Option<Found>> {
     if kind == libc::NLMSG_ERROR as u16 {
         return Some(None);
     }
@@ -100,15 +87,12 @@ fn understand(answer: &[u8], to: IpAddr) -> Option<Option<Found>> {
         return None;
     }
     let mut found = Found {
-        ends_here: *answer.get(HEADER + 7)? == LOCAL,
+        ends_here: *answer.get(7)? == LOCAL,
         source: None,
     };
-    let mut at = HEADER + ROUTE;
-    while let (Some(len), Some(kind)) = (half(at), half(at + 2)) {
-        if kind == PREFSRC {
-            found.source = address(answer.get(at + ATTRIBUTE..at + len as usize)?);
-        }
-        at += (len as usize).max(ATTRIBUTE).next_multiple_of(4);
+    let mut attributes = netlink::attributes(answer.get(ROUTE..)?);
+    if let Some((_, source)) = attributes.find(|&(kind, _)| kind == PREFSRC) {
+        found.source = address(source);
     }
     if found.ends_here && found.source.is_none() {
         found.source = Some(to);
@@ -142,7 +126,8 @@ mod tests {
     #[test]
     fn what_is_no_answer_says_nothing() {
         let to = "127.0.0.1".parse().unwrap();
-        assert_eq!(understand(&[], to), None);
-        assert_eq!(understand(&[0; 40], to), None);
+        assert_eq!(understand(0, &[], to), None);
+        assert_eq!(understand(NEWROUTE, &[], to), None);
+        assert_eq!(understand(0, &[0; 24], to), None);
     }
 }

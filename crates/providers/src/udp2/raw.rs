@@ -11,11 +11,10 @@ use headwater_ipnet::checksum::Sum;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::errors::Failure;
 use headwater_ipnet::options::PacketOptions;
-use headwater_ipnet::outgoing::send;
 use headwater_ipnet::socket::{self, set};
 use headwater_ipnet::{Inbox, Program, RawSocket, UDP};
 use headwater_tpi::Refusal;
-use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TFLOW, TLOOK, TNODATA};
+use headwater_tpi::error::TNODATA;
 use libc::iovec;
 
 use super::here::Here;
@@ -114,10 +113,8 @@ impl Raw {
     /// As [`has_errors`](Raw::has_errors), of what was sent last too.
     #[inline]
     pub fn hears_errors(&mut self) -> bool {
-        let own = self.at.port();
-        self.errors.hears(self.socket.fd(), &|failure, quoted| {
-            sent_to(own, failure, quoted)
-        })
+        let concerns = sent_from(self.at.port());
+        self.errors.hears(self.socket.fd(), &concerns)
     }
 
     /// Is there a datagram that was taken from the kernel, and passed all checks?
@@ -145,8 +142,8 @@ impl Raw {
             let mut bytes = [0; 40];
             let got = sys::sockopt_bytes(holder, libc::IPPROTO_IP, libc::IP_OPTIONS, &mut bytes);
             if let Ok(n) = got {
-                let _ =
-                    crate::inet::settings::set_ip_options(self.socket.fd(), &bytes[..n.min(40)]);
+                let (fd, bytes) = (self.socket.fd(), &bytes[..n.min(40)]);
+                let _ = sys::set_sockopt(fd, libc::IPPROTO_IP, libc::IP_OPTIONS, bytes);
             }
         }
     }
@@ -202,32 +199,14 @@ impl Raw {
         };
         let end = options.put(self.at.is_v6(), &mut control, end);
         let whole = [sys::buffer(self.packet.as_ptr(), self.packet.len())];
-        for _ in 0..3 {
-            let sent = send(
-                self.socket.fd(),
-                &to.with_port(0),
-                &whole,
-                &control.0[..end],
-            );
-            return Err(Refusal::new(match sent {
-                Ok(()) => {
-                    self.errors.note_sent();
-                    return Ok(());
-                }
-                Err(libc::EAGAIN) => TFLOW,
-                Err(libc::EMSGSIZE) => TBADDATA,
-                Err(libc::EINVAL | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => TBADADDR,
-                Err(libc::EACCES | libc::EPERM) => TACCES,
-                Err(_) if self.read_errors() => TLOOK,
-                // What it was about concerns others.
-                Err(libc::ECONNREFUSED) => continue,
-                Err(errno) => {
-                    self.errors.push(*to, errno);
-                    return Ok(());
-                }
-            }));
-        }
-        Ok(())
+        let concerns = sent_from(self.at.port());
+        self.errors.send(
+            self.socket.fd(),
+            (to, &to.with_port(0)),
+            &whole,
+            &control.0[..end],
+            &concerns,
+        )
     }
 
     /// TNODATA; TLOOK; TBUFOVFLW: the sender's address did not fit, the datagram is gone.
@@ -273,14 +252,6 @@ impl Raw {
         self.here.forked();
     }
 
-    /// What ICMP said of datagrams of ours. Was there anything new?
-    fn read_errors(&mut self) -> bool {
-        let own = self.at.port();
-        self.errors.read(self.socket.fd(), &|failure, quoted| {
-            sent_to(own, failure, quoted)
-        })
-    }
-
     /// Is there a good datagram in front? Bad ones are dropped, errors collected.
     fn fill(&mut self) -> bool {
         loop {
@@ -294,7 +265,8 @@ impl Raw {
                 Ok(_) => {}
                 Err(libc::EAGAIN) => return false,
                 Err(_) => {
-                    self.read_errors();
+                    let concerns = sent_from(self.at.port());
+                    self.errors.read(self.socket.fd(), &concerns);
                     if self.inbox.fill(self.socket.fd()).is_err() {
                         return false;
                     }
@@ -305,8 +277,8 @@ impl Raw {
 }
 
 /// Where a datagram from this port went that a report quotes. The error queue holds what concerns others too.
-fn sent_to(own: u16, failure: &Failure, quoted: &[u8]) -> Option<Address> {
-    match quoted {
+fn sent_from(own: u16) -> impl Fn(&Failure, &[u8]) -> Option<Address> {
+    move |failure, quoted| match quoted {
         &[a, b, c, d, ..] if [a, b] == own.to_be_bytes() => {
             Some(failure.to.with_port(u16::from_be_bytes([c, d])))
         }

@@ -137,6 +137,12 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.found_nonblocking,
         &c.held_up,
         &c.account_kept,
+        &c.next_try,
+        &c.shuts,
+        &c.resets,
+        &c.told_again,
+        &c.counts_asked,
+        &c.offer_generation,
     ] {
         word.store(0, Ordering::Relaxed);
     }
@@ -149,20 +155,14 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         &c.posted_by,
         &c.sent_at_wait,
         &c.credited,
-    ] {
-        word.store(0, Ordering::Relaxed);
-    }
-    for word in &c.moved {
+    ]
+    .into_iter()
+    .chain(&c.moved)
+    {
         word.store(0, Ordering::Relaxed);
     }
     c.account.store(core::ptr::null_mut(), Ordering::Relaxed);
     c.vain.clear();
-    c.next_try.store(0, Ordering::Relaxed);
-    c.shuts.store(0, Ordering::Relaxed);
-    c.resets.store(0, Ordering::Relaxed);
-    c.told_again.store(0, Ordering::Relaxed);
-    c.counts_asked.store(0, Ordering::Relaxed);
-    c.offer_generation.store(0, Ordering::Relaxed);
     c.closed.store(Closed::Open as u32, Ordering::Release);
     c.fd.store(fd, Ordering::Relaxed);
     c.refs.store(1, Ordering::Relaxed);

@@ -123,7 +123,7 @@ pub fn finish_withdrawal(c: &Conn, v: &View<'_>, shadow: i32, patience: u64) -> 
     let begun = sys::now();
     while must_withdraw(v) && !withdraw_to(c, v, shadow) {
         let left = patience.saturating_sub(sys::now() - begun);
-        let told = look::poll_for(left.min(100_000_000), shadow, libc::POLLOUT);
+        let told = sys::poll_for(shadow, libc::POLLOUT, left.min(100_000_000));
         if told & (libc::POLLERR | libc::POLLHUP) != 0 {
             break;
         }

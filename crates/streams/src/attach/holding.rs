@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 
+use headwater_host::guarded::Private;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
@@ -13,7 +14,6 @@ use headwater_host::{hidden, sys};
 use libc::c_int;
 
 use super::answer;
-use super::private::Private;
 use super::registry::{self, Key, Place};
 use super::rendezvous::{self, Request};
 use super::unix;

@@ -175,24 +175,12 @@ fn socket() -> sys::Result<c_int> {
 }
 
 fn address(place: &Place) -> (libc::sockaddr_un, u32) {
-    let mut text = [0u8; 107];
-    let mut cursor = sys::Cursor {
-        buf: &mut text,
-        len: 0,
-    };
     // Another runtime folder is another world, with the same names and generations.
     let world = Key::of_name(shared::folder().as_bytes()).ino;
-    let _ = core::fmt::write(
-        &mut cursor,
-        format_args!(
-            "headwater.stream.{}.{:x}.{:x}.{:x}.{:x}",
-            sys::getuid(),
-            world,
-            place.key.dev,
-            place.key.ino,
-            place.generation
-        ),
-    );
-    let len = cursor.len;
-    unix::named(&text[..len])
+    let Key { dev, ino } = place.key;
+    sys::abstract_text(format_args!(
+        "headwater.stream.{}.{world:x}.{dev:x}.{ino:x}.{:x}",
+        sys::getuid(),
+        place.generation
+    ))
 }

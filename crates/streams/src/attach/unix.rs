@@ -1,6 +1,7 @@
 //! Abstract UNIX sockets (unix(7)) by which processes of one user meet. None of them blocks.
 
 use headwater_host::peer::Peer;
+pub use headwater_host::sys::{abstract_name as named, poll_for as poll};
 use headwater_host::{hidden, sys};
 use libc::c_int;
 
@@ -8,16 +9,6 @@ use libc::c_int;
 pub fn socket() -> sys::Result<c_int> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     sys::socket(libc::AF_UNIX, kind, 0)
-}
-
-/// The address with this name, of 107 bytes at most.
-pub fn named(text: &[u8]) -> (libc::sockaddr_un, u32) {
-    let mut address: libc::sockaddr_un = sys::zeroed();
-    address.sun_family = libc::AF_UNIX as u16;
-    for (to, from) in address.sun_path[1..].iter_mut().zip(text) {
-        *to = *from as libc::c_char;
-    }
-    (address, (2 + 1 + text.len()) as u32)
 }
 
 /// Connects to who listens at an address. ECONNREFUSED: nobody of this user; EAGAIN: too many before us, later.
@@ -35,13 +26,6 @@ pub fn accept(listener: c_int) -> sys::Result<Option<c_int>> {
     }
     hidden::close(fd);
     Ok(None)
-}
-
-/// As poll(2), for so many nanoseconds at most.
-pub fn poll(fd: c_int, events: i16, ns: u64) -> i16 {
-    let mut fds = [sys::entry(fd, events)];
-    let _ = sys::ppoll(&mut fds, Some(ns));
-    fds[0].revents
 }
 
 /// Has the other side of a connected socket, or of a FIFO, gone?

@@ -3,26 +3,12 @@
 
 use std::ffi::CString;
 
-use headwater_host::board::folder;
+use headwater_host::shared::{self, folder};
 use headwater_host::sys::{self, Errno};
 
 /// Opens a file of the folder, which is made when `flags` have O_CREAT. EPERM: the folder is not this user's alone.
 pub fn open(name: &str, flags: i32) -> Result<i32, Errno> {
-    let dir = CString::new(folder()).map_err(|_| libc::EINVAL)?;
-    if flags & libc::O_CREAT != 0
-        && let Err(e) = sys::mkdir(&dir, 0o700)
-        && e != libc::EEXIST
-    {
-        return Err(e);
-    }
-    let look = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let fd = sys::open(&dir, look, 0)?;
-    let st = sys::fstat(fd);
-    let _ = sys::close(fd);
-    let st = st?;
-    if st.st_uid != sys::getuid() || st.st_mode & 0o077 != 0 {
-        return Err(libc::EPERM);
-    }
+    shared::enter_own(flags & libc::O_CREAT != 0)?;
     sys::open(
         &path(name)?,
         flags | libc::O_NOFOLLOW | libc::O_CLOEXEC,

@@ -7,6 +7,7 @@
 use core::ffi::{c_int, c_long};
 use core::time::Duration;
 
+use headwater_host::guarded::Guarded;
 use headwater_host::sync::{AtomicPtr, AtomicU32, Ordering::*};
 use headwater_host::sys;
 
@@ -14,7 +15,6 @@ use super::minors::{Minor, Minors};
 use super::reply;
 use crate::ddi::owned::Message;
 use crate::ddi::*;
-use crate::exec::guarded::Guarded;
 use crate::exec::module::Flow;
 use crate::exec::{Info, Module, OpenFlag, Perimeter, Queue};
 use crate::modules::id;

@@ -5,12 +5,13 @@
 use core::ffi::c_int;
 use std::sync::Arc;
 
+use headwater_host::guarded::Guarded;
+
 use super::echo;
 use super::minors::{Minor, Minors};
 use super::reply::{self, Argument};
 use crate::ddi::owned::Message;
 use crate::ddi::{M_DATA, M_FLUSH, M_HANGUP, M_IOCDATA, M_IOCTL, M_PCPROTO, M_PROTO};
-use crate::exec::guarded::Guarded;
 use crate::exec::module::Flow;
 use crate::exec::queue::Flush;
 use crate::exec::{Info, Module, OpenFlag, Queue};

@@ -3,8 +3,9 @@
 use core::ffi::c_int;
 use std::collections::BTreeSet;
 
+use headwater_host::guarded::Guarded;
+
 use crate::exec::OpenFlag;
-use crate::exec::guarded::Guarded;
 
 pub struct Minors(Guarded<Used>);
 

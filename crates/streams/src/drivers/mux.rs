@@ -4,11 +4,12 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
 
+use headwater_host::guarded::Guarded;
+
 use super::minors::{Minor, Minors};
 use super::{echo, reply};
 use crate::ddi::owned::Message;
 use crate::ddi::*;
-use crate::exec::guarded::Guarded;
 use crate::exec::module::{Flow, Mux as Multiplexer, set_lower, with_lower};
 use crate::exec::queue::Flush;
 use crate::exec::{Info, Module, OpenFlag, Queue};

@@ -1,6 +1,7 @@
 //! ioctl(2) on a stream: streamio(7I). What needs modules or a driver is in [`local`], passing of descriptors in [`passing`].
 
 use core::ffi::{CStr, c_char, c_int};
+use core::slice;
 
 use headwater_host::process;
 use headwater_host::sync::Ordering::{Relaxed, Release};
@@ -9,8 +10,8 @@ use headwater_host::sys::Errno;
 use super::inlet::{Front, Inlet, RingInlet, Trouble, flush_ring};
 use super::message::{Choice, Priority, RS_HIPRI};
 use super::read::{RMODEMASK, RPROTDAT, RPROTDIS, RPROTNORM};
-use super::{Head, is_bad, linking, local, passing, requests, signals, write};
-use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, M_PASSFP};
+use super::{Head, is_bad, life, linking, local, passing, requests, signals, write};
+use crate::ddi::{FLUSHR, FLUSHRW, FLUSHW, I_LINK, I_PLINK, I_PUNLINK, I_UNLINK, M_PASSFP};
 use crate::exec::registry::{FMNAMESZ, find_module};
 use crate::pipe::section;
 use crate::pipe::words::state;
@@ -18,59 +19,94 @@ use crate::pipe::words::state;
 /// The request is one that the kernel answers on any descriptor.
 pub const KERNEL: Errno = -1;
 
-const SID: u32 = (b'S' as u32) << 8;
-const I_NREAD: u32 = SID | 1;
-const I_PUSH: u32 = SID | 2;
-const I_POP: u32 = SID | 3;
-const I_LOOK: u32 = SID | 4;
-const I_FLUSH: u32 = SID | 5;
-const I_SRDOPT: u32 = SID | 6;
-const I_GRDOPT: u32 = SID | 7;
-pub const I_STR: u32 = SID | 8;
-const I_SETSIG: u32 = SID | 9;
-const I_GETSIG: u32 = SID | 10;
-const I_FIND: u32 = SID | 11;
-const I_LINK: u32 = SID | 12;
-const I_UNLINK: u32 = SID | 13;
-const I_RECVFD: u32 = SID | 14;
-const I_PEEK: u32 = SID | 15;
-const I_FDINSERT: u32 = SID | 16;
-pub const I_SENDFD: u32 = SID | 17;
-const I_SWROPT: u32 = SID | 19;
-const I_GWROPT: u32 = SID | 20;
-const I_LIST: u32 = SID | 21;
-const I_PLINK: u32 = SID | 22;
-const I_PUNLINK: u32 = SID | 23;
-const I_ANCHOR: u32 = SID | 24;
-const I_FLUSHBAND: u32 = SID | 28;
-const I_CKBAND: u32 = SID | 29;
-const I_GETBAND: u32 = SID | 30;
-const I_ATMARK: u32 = SID | 31;
-const I_SETCLTIME: u32 = SID | 32;
-const I_GETCLTIME: u32 = SID | 33;
-const I_CANPUT: u32 = SID | 34;
-const I_SERROPT: u32 = SID | 35;
-const I_GERROPT: u32 = SID | 36;
-const I_ESETSIG: u32 = SID | 37;
-const I_EGETSIG: u32 = SID | 38;
+const SID: c_int = (b'S' as c_int) << 8;
+const I_NREAD: c_int = SID | 1;
+const I_PUSH: c_int = SID | 2;
+const I_POP: c_int = SID | 3;
+const I_LOOK: c_int = SID | 4;
+const I_FLUSH: c_int = SID | 5;
+const I_SRDOPT: c_int = SID | 6;
+const I_GRDOPT: c_int = SID | 7;
+pub const I_STR: c_int = SID | 8;
+const I_SETSIG: c_int = SID | 9;
+const I_GETSIG: c_int = SID | 10;
+const I_FIND: c_int = SID | 11;
+const I_RECVFD: c_int = SID | 14;
+const I_PEEK: c_int = SID | 15;
+const I_FDINSERT: c_int = SID | 16;
+pub const I_SENDFD: c_int = SID | 17;
+const I_SWROPT: c_int = SID | 19;
+const I_GWROPT: c_int = SID | 20;
+const I_LIST: c_int = SID | 21;
+const I_ANCHOR: c_int = SID | 24;
+const I_FLUSHBAND: c_int = SID | 28;
+const I_CKBAND: c_int = SID | 29;
+const I_GETBAND: c_int = SID | 30;
+const I_ATMARK: c_int = SID | 31;
+const I_SETCLTIME: c_int = SID | 32;
+const I_GETCLTIME: c_int = SID | 33;
+const I_CANPUT: c_int = SID | 34;
+const I_SERROPT: c_int = SID | 35;
+const I_GERROPT: c_int = SID | 36;
+const I_ESETSIG: c_int = SID | 37;
+const I_EGETSIG: c_int = SID | 38;
 
-const FIONBIO: u32 = 0x5421;
-const FIOASYNC: u32 = 0x5452;
-const FIOCLEX: u32 = 0x5451;
-const FIONCLEX: u32 = 0x5450;
-const FIONREAD: u32 = 0x541b;
-const TCGETS: u32 = 0x5401;
+const FIONBIO: c_int = 0x5421;
+const FIOASYNC: c_int = 0x5452;
+const FIOCLEX: c_int = 0x5451;
+const FIONCLEX: c_int = 0x5450;
+const FIONREAD: c_int = 0x541b;
+const TCGETS: c_int = 0x5401;
 
 const ANYMARK: usize = 1;
 const LASTMARK: usize = 2;
 
-/// struct strbuf
+/// struct strbuf of `<stropts.h>`: `buf` is bad, or has `len` bytes to send, or room for `maxlen`.
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StrBuf {
     pub maxlen: c_int,
     pub len: c_int,
     pub buf: *mut c_char,
+}
+
+impl StrBuf {
+    /// What is to be sent; `None`: a length of -1. EFAULT.
+    ///
+    /// # Safety
+    /// It is the program's, whose bytes stay as they are.
+    #[inline]
+    pub unsafe fn sent(&self) -> Result<Option<&[u8]>, Errno> {
+        match usize::try_from(self.len) {
+            Err(_) => Ok(None),
+            Ok(0) => Ok(Some(&[])),
+            Ok(_) if is_bad(self.buf) => Err(libc::EFAULT),
+            // SAFETY: so many bytes are there, as the caller says.
+            Ok(n) => Ok(Some(unsafe { slice::from_raw_parts(self.buf.cast(), n) })),
+        }
+    }
+
+    /// Where something is to be put; `None`: a maximum of -1. EFAULT.
+    ///
+    /// # Safety
+    /// It is the program's, and nobody else uses the room meanwhile.
+    #[inline]
+    pub unsafe fn room(&mut self) -> Result<Option<&mut [u8]>, Errno> {
+        match usize::try_from(self.maxlen) {
+            Err(_) => Ok(None),
+            Ok(0) => Ok(Some(&mut [])),
+            Ok(_) if is_bad(self.buf) => Err(libc::EFAULT),
+            // SAFETY: there is so much room, as the caller says.
+            Ok(n) => Ok(Some(unsafe {
+                slice::from_raw_parts_mut(self.buf.cast(), n)
+            })),
+        }
+    }
+
+    /// So much was put there.
+    #[inline]
+    pub fn filled(&mut self, len: c_int) {
+        self.len = if self.maxlen < 0 { -1 } else { len };
+    }
 }
 
 /// struct strpeek
@@ -116,12 +152,8 @@ struct StrSigSet {
 ///
 /// # Safety
 /// `arg` is what the request wants; NULL where it wants a pointer is EFAULT.
-pub unsafe fn ioctl(
-    head: &'static Head,
-    fd: c_int,
-    request: u32,
-    arg: usize,
-) -> Result<c_int, Errno> {
+pub unsafe fn ioctl(head: &'static Head, request: u32, arg: usize) -> Result<c_int, Errno> {
+    let request = request as c_int;
     if matches!(request, FIONBIO | FIOASYNC | FIOCLEX | FIONCLEX) {
         if request == FIOASYNC && !is_bad(arg as *const c_int) {
             // SAFETY: FIOASYNC wants a pointer to an int, and the argument is what the request wants.
@@ -141,7 +173,7 @@ pub unsafe fn ioctl(
         match request {
             I_NREAD => nread(head, out(arg)?),
             FIONREAD => fionread(head, out(arg)?),
-            I_PUSH => alive(head).and_then(|()| local::push(head, name(arg)?, fd)),
+            I_PUSH => alive(head).and_then(|()| local::push(head, name(arg)?)),
             I_POP => alive(head).and_then(|()| local::pop(head)),
             I_LOOK => {
                 let to: *mut [u8; FMNAMESZ + 1] = pointer(arg)?;
@@ -204,8 +236,10 @@ pub unsafe fn ioctl(
                 passing::send_fd(head, fd)
             }
             I_RECVFD => passing::receive_fd(head, pointer(arg)?),
-            I_LINK | I_PLINK => linking::link(head, arg as c_int, request == I_PLINK),
-            I_UNLINK | I_PUNLINK => linking::unlink(head, arg as c_int, request == I_PUNLINK),
+            I_LINK | I_PLINK => life::link(head, arg as c_int, request == I_PLINK),
+            I_UNLINK | I_PUNLINK => {
+                linking::unlink(head, arg as c_int, request == I_PUNLINK, life::let_go)
+            }
             I_ANCHOR => local::anchor(head),
             I_CKBAND => {
                 let wanted = band(arg)?;
@@ -458,31 +492,22 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
         RS_HIPRI => Choice::High,
         _ => return Err(libc::EINVAL),
     };
-    for part in [&peek.control, &peek.data] {
-        if part.maxlen > 0 && is_bad(part.buf) {
-            return Err(libc::EFAULT);
-        }
-    }
-    let (control, data) = (peek.control, peek.data);
+    // SAFETY: the buffers have as much room as they say, as the caller says.
+    let mut rooms = unsafe { [peek.control.room()?, peek.data.room()?] };
     let seen = look(head, |inlet| {
         let Some(front) = choice.first_of(inlet)? else {
             return Ok(None);
         };
-        let mut lens = [-1, -1];
-        let mut skip = 0;
-        for (i, (have, part)) in [(front.control, control), (front.data, data)]
-            .into_iter()
-            .enumerate()
-        {
+        let (mut lens, mut skip) = ([None; 2], 0);
+        let parts = [front.control, front.data].into_iter().zip(&mut rooms);
+        for (len, (have, room)) in lens.iter_mut().zip(parts) {
             let Some(have) = have else { continue };
-            if part.maxlen >= 0 {
-                let n = have.min(part.maxlen as usize);
+            if let Some(room) = room {
+                let n = have.min(room.len());
                 if n > 0 {
-                    // SAFETY: the buffer has room for `maxlen` bytes, as the caller says, and there are no more.
-                    let to = unsafe { core::slice::from_raw_parts_mut(part.buf as *mut u8, n) };
-                    inlet.copy(skip, to);
+                    inlet.copy(skip, &mut room[..n]);
                 }
-                lens[i] = n as c_int;
+                *len = Some(n);
             }
             skip += have;
         }
@@ -491,7 +516,7 @@ unsafe fn peek(head: &Head, peek: *mut StrPeek) -> Result<c_int, Errno> {
     let Some((lens, high)) = seen else {
         return Ok(0);
     };
-    (peek.control.len, peek.data.len) = (lens[0], lens[1]);
+    [peek.control.len, peek.data.len] = lens.map(|len| len.map_or(-1, |len| len as c_int));
     peek.flags = if high { RS_HIPRI as u32 } else { 0 };
     Ok(1)
 }
@@ -524,19 +549,9 @@ unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Err
     if len < 0 || (len as usize) < offset as usize + size {
         return Err(libc::EINVAL);
     }
-    if is_bad(insert.control.buf) || insert.data.len > 0 && is_bad(insert.data.buf) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: both buffers hold as many bytes as the program says; neither is in the first page, unless it is empty.
-    let (control, data) = unsafe {
-        let control = core::slice::from_raw_parts(insert.control.buf as *const u8, len as usize);
-        let data = (insert.data.len >= 0).then(|| match insert.data.len {
-            0 => &[][..],
-            n => core::slice::from_raw_parts(insert.data.buf as *const u8, n as usize),
-        });
-        (control, data)
-    };
-    let mut control = control.to_vec();
+    // SAFETY: both buffers hold as many bytes as the program says.
+    let (control, data) = unsafe { (insert.control.sent()?, insert.data.sent()?) };
+    let mut control = control.unwrap_or_default().to_vec();
     control[offset as usize..][..size].copy_from_slice(&value.to_ne_bytes());
     head.put_message(Some(&control), data, priority, None)?;
     Ok(0)

@@ -2,17 +2,17 @@
 
 use core::time::Duration;
 
+use headwater_host::guarded::Guarded;
 use headwater_host::lifecycle::{self, Moment, Part};
 use headwater_host::reclaim::{Entered, Retired};
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
-use headwater_host::{process, reclaim, sys};
+use headwater_host::{reclaim, sys};
 
-use super::{ENDS, Head, SLAB, TOP, local, opening, parcels, signals};
+use super::{ENDS, Head, SLAB, TOP, ends, linking, local, opening, parcels, signals, tending};
 use crate::background;
 use crate::board::{self, MOST};
-use crate::exec::guarded::Guarded;
 use crate::pipe::words::state;
 use crate::pipe::{Pipe, RING};
 
@@ -185,6 +185,18 @@ pub fn held(h: Handle) -> Option<Held> {
     let held = Held(head);
     // It may have been closed, and used again, before that.
     (head.handle() == h.with_tag(0)).then_some(held)
+}
+
+/// As [`linking::link`] of the stream `fd`. Errors: EBADF and EINVAL (no stream), too.
+pub fn link(head: &'static Head, fd: i32, persistent: bool) -> Result<i32, Errno> {
+    let lower = match table::stream(fd).and_then(held) {
+        Some(lower) => lower,
+        None if !sys::is_open(fd) => return Err(libc::EBADF),
+        None => return Err(libc::EINVAL),
+    };
+    let id = linking::link(head, lower.head(), fd, persistent)?;
+    core::mem::forget(lower);
+    Ok(id)
 }
 
 /// A pipe that was kept is not needed any more.
@@ -402,7 +414,7 @@ fn leave(head: &'static Head) -> bool {
             1 => {
                 // Who gets the same end meanwhile goes on with all that is on it.
                 let is_last = || head.entries.load(Ordering::Acquire) == 1;
-                local::drain(head, is_last);
+                ends::drain(head, is_last);
                 ENDS | 1
             }
             n if n == 0 || n & ENDS != 0 => return false,
@@ -417,7 +429,7 @@ fn leave(head: &'static Head) -> bool {
         }
         if names == 1 {
             // Nobody holds it any more: who gets the end from here on has a head of its own.
-            local::end(head);
+            ends::end(head, let_go);
             head.entries.store(0, Ordering::SeqCst);
         }
         return names == 1;
@@ -483,7 +495,7 @@ impl After {
             headwater_host::hidden::close(bell);
         }
         signals::forget(head);
-        local::unwatch(head);
+        tending::unwatch(head);
         release(head);
     }
 }
@@ -500,8 +512,7 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 
 /// Has forks hold what streams have: nobody changes lists or queues while the process is copied; afterwards both sides go on.
 pub fn look_after_forks() {
-    lifecycle::add(Part::Making, process::before_fork, process::after_fork);
-    lifecycle::add(Part::Perimeters, local::before_fork, local::after_fork);
+    lifecycle::add(Part::Perimeters, tending::before_fork, tending::after_fork);
     lifecycle::add(
         Part::Background,
         background::before_fork,
@@ -548,7 +559,7 @@ fn exiting() {
             // Nobody is left to read what could be drained.
             head.words().close_time.store(0, Ordering::Relaxed);
         }
-        local::drain(head, || true);
-        local::end(head);
+        ends::drain(head, || true);
+        ends::end(head, let_go);
     }
 }

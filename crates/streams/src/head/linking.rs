@@ -3,16 +3,15 @@
 use core::ffi::c_int;
 use core::time::Duration;
 
+use headwater_host::guarded::{Entered, Guarded};
 use headwater_host::sync::Ordering::Release;
 use headwater_host::sys::{self, Errno};
-use headwater_host::table;
 
 use super::requests::{self, ioctl_message};
-use super::{Head, life, local};
+use super::{Head, local};
 use crate::background;
 use crate::ddi::*;
 use crate::exec::attach::{Above, link_lower, move_stream, unlink_lower};
-use crate::exec::guarded::{Entered, Guarded};
 use crate::exec::perimeter::Perimeter;
 use crate::pipe::words::state;
 
@@ -56,15 +55,18 @@ pub fn hold() -> Held {
     LINKS.enter()
 }
 
-/// I_LINK, I_PLINK: connects the stream `fd` below the multiplexer of `head`; returns the multiplexer ID.
-/// Errors: EINVAL (no multiplexer, no stream, linked already, a circle), EBADF, EAGAIN, ENXIO, ETIME, what the driver says.
-pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, Errno> {
-    let held = match table::stream(fd).and_then(life::held) {
-        Some(held) => held,
-        None if sys::fcntl(fd, libc::F_GETFD, 0).is_err() => return Err(libc::EBADF),
-        None => return Err(libc::EINVAL),
-    };
-    let lower = held.head();
+/// Lets go of a stream that its link kept.
+pub type LetGo = fn(&'static Head);
+
+/// I_LINK, I_PLINK: connects the stream `lower`, a descriptor of which is `fd`, below the multiplexer of `head`; returns the multiplexer ID.
+/// Who calls keeps it from closing until then, and leaves that to the link from then on.
+/// Errors: EINVAL (no multiplexer, linked already, a circle), EAGAIN, ENXIO, ETIME, what the driver says.
+pub fn link(
+    head: &'static Head,
+    lower: &'static Head,
+    fd: c_int,
+    persistent: bool,
+) -> Result<c_int, Errno> {
     if lower.index == head.index || lower.words().has(state::LINKED) || reaches(lower, head) {
         return Err(libc::EINVAL);
     }
@@ -94,8 +96,6 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         }
     };
     lower.words().set(state::LINKED);
-    // By its link from here on.
-    core::mem::forget(held);
     let cmd = if persistent { I_PLINK } else { I_LINK };
     let answer = ask(head, cmd, head_wq(head)?, head_wq(lower)?, id);
     let device = local::device(head);
@@ -110,7 +110,7 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
         own,
     });
     if let Err(e) = answer {
-        undo(id);
+        undo(id, |_| ());
         return Err(e);
     }
     local::inside(head, |l| l.links.set(l.links.get() + 1));
@@ -119,7 +119,12 @@ pub fn link(head: &'static Head, fd: c_int, persistent: bool) -> Result<c_int, E
 }
 
 /// I_UNLINK, I_PUNLINK: by multiplexer ID, or MUXID_ALL. Errors: EINVAL (no such link), what the driver says.
-pub fn unlink(head: &'static Head, id: c_int, persistent: bool) -> Result<c_int, Errno> {
+pub fn unlink(
+    head: &'static Head,
+    id: c_int,
+    persistent: bool,
+    let_go: LetGo,
+) -> Result<c_int, Errno> {
     let device = local::device(head);
     let matching = links_that(|l| {
         let ours = match persistent {
@@ -133,7 +138,8 @@ pub fn unlink(head: &'static Head, id: c_int, persistent: bool) -> Result<c_int,
     }
     multiplexer(head)?;
     for id in matching {
-        unlink_one(head, id, if persistent { I_PUNLINK } else { I_UNLINK })?;
+        let cmd = if persistent { I_PUNLINK } else { I_UNLINK };
+        unlink_one(head, id, cmd, let_go)?;
     }
     Ok(0)
 }
@@ -147,10 +153,10 @@ fn multiplexer(head: &Head) -> Result<&'static streamtab, Errno> {
 }
 
 /// The control stream closes: what it linked with I_LINK comes off.
-pub fn unlink_all(head: &'static Head) {
+pub fn unlink_all(head: &'static Head, let_go: LetGo) {
     for id in links_that(|l| !l.persistent && l.upper == head.index) {
-        if unlink_one(head, id, I_UNLINK).is_err() {
-            undo(id);
+        if unlink_one(head, id, I_UNLINK, let_go).is_err() {
+            undo(id, let_go);
         }
     }
 }
@@ -161,17 +167,17 @@ fn links_that(wanted: impl Fn(&Link) -> bool) -> Vec<c_int> {
     links.map(|l| l.id).collect()
 }
 
-fn unlink_one(head: &'static Head, id: c_int, cmd: c_int) -> Result<(), Errno> {
+fn unlink_one(head: &'static Head, id: c_int, cmd: c_int, let_go: LetGo) -> Result<(), Errno> {
     let find = |table: &Table| Some(table.links.iter().find(|l| l.id == id)?.lower);
     let lower = find(&LINKS.enter()).ok_or(libc::EINVAL)?;
     ask(head, cmd, head_wq(head)?, head_wq(lower)?, id)?;
-    undo(id);
+    undo(id, let_go);
     local::inside(head, |l| l.links.set(l.links.get().saturating_sub(1)));
     Ok(())
 }
 
 /// Takes a link off the table, and gives the lower stream its head back.
-fn undo(id: c_int) {
+fn undo(id: c_int, let_go: LetGo) {
     let link = LINKS.enter().links.extract_if(.., |l| l.id == id).next();
     let Some(mut link) = link else { return };
     let lower = link.lower;
@@ -185,7 +191,7 @@ fn undo(id: c_int) {
     lower.words().clear(state::LINKED);
     lower.notify();
     headwater_host::hidden::close(link.keep);
-    life::let_go(lower);
+    let_go(lower);
 }
 
 fn head_wq(head: &Head) -> Result<Queue, Errno> {

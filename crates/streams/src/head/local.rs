@@ -3,8 +3,6 @@
 //! ```text
 //!   stack     modules pushed and popped, and what I_LIST shows
 //!   sending   what goes down from the head
-//!   ends      devices opened; the end of a queued head
-//!   tending   what the background thread does, and fork
 //! ```
 //!
 //! # Contract
@@ -12,17 +10,13 @@
 //! frames between rings and queues (`pump`); when nobody is, the end of a peer's call in this process does, or the
 //! background thread.
 
-mod ends;
 mod sending;
 mod stack;
-mod tending;
 
 use core::time::Duration;
 
-pub use ends::{drain, end, open_device};
 pub use sending::{can_put, flush, put, put_last, tell_read, wait_for_room, write};
 pub use stack::{acceptor, anchor, device, modules, names, pop, push, top};
-pub use tending::{after_fork, before_fork, tick, unwatch};
 
 use core::cell::{Cell, RefCell};
 use core::ptr::null_mut;
@@ -100,7 +94,7 @@ impl Pending {
 }
 
 /// A queued head without calls for so long is served by the background thread, in nanoseconds.
-const IDLE: u64 = Duration::from_millis(2).as_nanos() as u64;
+pub(super) const IDLE: u64 = Duration::from_millis(2).as_nanos() as u64;
 
 impl Local {
     /// What goes down is put here: the head's write queue.
@@ -309,7 +303,7 @@ impl Head {
 }
 
 /// The perimeter's lock, which may change hands while we wait for it.
-fn enter(head: &Head) -> Option<Guard<'static>> {
+pub(super) fn enter(head: &Head) -> Option<Guard<'static>> {
     loop {
         let perimeter = head.perimeter()?;
         let guard = perimeter.enter();
@@ -354,7 +348,7 @@ fn relax(head: &Head, local: &Local) {
 }
 
 /// After any call that may have put something into the outgoing ring.
-fn finish(head: &Head) {
+pub(super) fn finish(head: &Head) {
     head.used_at.store(1, Relaxed);
     after_call(head.forever());
 }

@@ -10,6 +10,7 @@ use libc::iovec;
 
 use super::arming::Want;
 use super::inlet::{self, Front, Inlet, Sink, Trouble, flag};
+pub use super::outgoing::Priority;
 use super::write::with_signal;
 use super::{Head, local, opening, parcels};
 use crate::ddi as kind;
@@ -27,24 +28,6 @@ pub const MSG_BAND: i32 = 4;
 /// What getmsg returns when parts of the message stay behind.
 pub const MORECTL: i32 = 1;
 pub const MOREDATA: i32 = 2;
-
-/// Where a new message goes in the order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Priority {
-    High,
-    Band(u8),
-}
-
-impl Priority {
-    /// Type and band of a message, which may have a control part.
-    pub(super) fn of_message(self, has_control: bool) -> (u8, u8) {
-        match self {
-            Priority::High => (kind::M_PCPROTO, 0),
-            Priority::Band(band) if has_control => (kind::M_PROTO, band),
-            Priority::Band(band) => (kind::M_DATA, band),
-        }
-    }
-}
 
 /// Which message getmsg waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

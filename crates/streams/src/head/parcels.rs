@@ -10,11 +10,11 @@
 use core::ffi::c_int;
 
 use headwater_channel::ring::Meta;
+use headwater_host::guarded::Private;
 use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::sys::{self, Errno};
 
 use super::Head;
-use crate::attach::private::Private;
 use crate::attach::rights::{self, Received};
 use crate::ddi::M_PASSFP;
 use crate::pipe::Pipe;

@@ -70,12 +70,12 @@ pub unsafe fn strioctl(head: &'static Head, request: *mut StrIoctl) -> Result<c_
 ///
 /// # Safety
 /// `arg` is what the request wants: modules read and write there.
-pub unsafe fn transparent(head: &'static Head, cmd: u32, arg: usize) -> Result<c_int, Errno> {
+pub unsafe fn transparent(head: &'static Head, cmd: c_int, arg: usize) -> Result<c_int, Errno> {
     check(head)?;
     if !head.is_queued() {
         return Err(libc::ENOTTY);
     }
-    let mut message = ioctl_message(cmd as c_int, &arg.to_ne_bytes(), TRANSPARENT);
+    let mut message = ioctl_message(cmd, &arg.to_ne_bytes(), TRANSPARENT);
     let id = begin(head, u64::MAX)?;
     let result = loop {
         let answer = match exchange(head, id, message, u64::MAX) {

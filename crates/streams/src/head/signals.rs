@@ -5,6 +5,7 @@
 
 use core::ffi::c_int;
 
+use headwater_host::guarded::Private;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sync::{AtomicU32, AtomicU64};
@@ -13,7 +14,6 @@ use syscalls::{Sysno, syscall};
 
 use super::Head;
 use super::inlet::is_readable;
-use crate::attach::private::Private;
 use crate::background;
 use crate::ddi::{M_DATA, M_PCPROTO};
 use crate::pipe::section;

@@ -7,6 +7,7 @@ use headwater_host::sys::Errno;
 use headwater_host::{signal, sys};
 use libc::iovec;
 
+pub use super::outgoing::Source;
 use super::{Head, Plain, copying, is_bad, local, opening};
 use crate::pipe::words::state;
 use crate::pipe::{INLINE, LIMIT, LOW, section};
@@ -226,52 +227,6 @@ pub fn with_signal(e: Errno) -> Errno {
 fn broken_pipe() -> Errno {
     sys::raise(libc::SIGPIPE);
     libc::EPIPE
-}
-
-/// The bytes of a vector, one after the other.
-pub struct Source<'a> {
-    iov: &'a [iovec],
-    skip: usize,
-}
-
-impl<'a> Source<'a> {
-    pub fn new(iov: &'a [iovec]) -> Source<'a> {
-        Source { iov, skip: 0 }
-    }
-
-    /// Moves on by `to.len()` bytes, copying them. The caller asks for no more than there are.
-    pub fn take(&mut self, mut to: &mut [u8]) {
-        self.each(to.len(), |part| {
-            to[..part.len()].copy_from_slice(part);
-            to = &mut core::mem::take(&mut to)[part.len()..];
-        });
-    }
-
-    /// The same, behind what `to` has.
-    pub fn append(&mut self, to: &mut Vec<u8>, len: usize) {
-        to.reserve(len);
-        self.each(len, |part| to.extend_from_slice(part));
-    }
-
-    fn each(&mut self, mut len: usize, mut take: impl FnMut(&[u8])) {
-        while len > 0
-            && let Some(v) = self.iov.first()
-        {
-            let n = (v.iov_len - self.skip).min(len);
-            if n > 0 {
-                // SAFETY: the program's buffer, as writev(2) wants it, of which `skip` bytes and these are no more than there are.
-                take(unsafe {
-                    core::slice::from_raw_parts((v.iov_base as *const u8).add(self.skip), n)
-                });
-            }
-            len -= n;
-            self.skip += n;
-            if self.skip == v.iov_len {
-                self.iov = &self.iov[1..];
-                self.skip = 0;
-            }
-        }
-    }
 }
 
 use headwater_host::sync::Ordering::Relaxed;

@@ -72,7 +72,7 @@ pub fn read(fd: i32) -> Result<String, Errno> {
 
 pub fn send_fd(through: i32, fd: i32) -> Result<i32, Errno> {
     // SAFETY: the request takes a number.
-    unsafe { ioctl(stream(through), through, I_SENDFD, fd as usize) }
+    unsafe { ioctl(stream(through), I_SENDFD, fd as usize) }
 }
 
 pub fn receive(through: i32) -> Result<StrRecvFd, Errno> {
@@ -83,7 +83,7 @@ pub fn receive(through: i32) -> Result<StrRecvFd, Errno> {
         fill: [0; 8],
     };
     // SAFETY: the request writes a strrecvfd.
-    unsafe { ioctl(stream(through), through, I_RECVFD, &raw mut to as usize) }.map(|_| to)
+    unsafe { ioctl(stream(through), I_RECVFD, &raw mut to as usize) }.map(|_| to)
 }
 
 pub fn receive_fd(through: i32) -> Result<i32, Errno> {
@@ -93,7 +93,7 @@ pub fn receive_fd(through: i32) -> Result<i32, Errno> {
 pub fn push(fd: i32, module: &str) {
     let name = CString::new(module).unwrap();
     // SAFETY: the request reads a C string.
-    unsafe { ioctl(stream(fd), fd, I_PUSH, name.as_ptr() as usize) }.unwrap();
+    unsafe { ioctl(stream(fd), I_PUSH, name.as_ptr() as usize) }.unwrap();
 }
 
 pub fn attach(fd: i32, path: &Path) -> Result<(), Errno> {

@@ -31,7 +31,7 @@ impl Messages {
         };
         let at = (&raw mut ioctl).expose_provenance();
         // SAFETY: the request and its buffer, which is as large as any answer.
-        let result = unsafe { control::ioctl(self.head, -1, control::I_STR, at) }
+        let result = unsafe { control::ioctl(self.head, control::I_STR as u32, at) }
             .map_err(Refusal::system)?;
         match result & 0xff {
             0 => {

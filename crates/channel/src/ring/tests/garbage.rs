@@ -62,7 +62,7 @@ fn use_up(ring: Ring<'_>) {
         ring.is_empty(),
         ring.has_room(9),
     );
-    let _ = (ring.specials(), ring.has_special());
+    let _ = (ring.specials(), has_special(ring));
     let _ = (ring.is_full_hint(100, 50), ring.below_low_water());
     let _ = (ring.wakes_reader(), ring.wakes_writer());
     let _ = (ring.settle_readers(), ring.settle_writers());

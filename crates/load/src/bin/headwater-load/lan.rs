@@ -14,14 +14,14 @@
 mod connects;
 mod exchange;
 mod interval;
-mod link;
+pub mod link;
 mod measure;
 mod options;
 mod post;
 mod raw;
-mod result;
+pub mod result;
 mod serve;
-mod stream;
+pub mod stream;
 
 use std::io;
 

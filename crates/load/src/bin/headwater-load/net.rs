@@ -16,6 +16,16 @@ pub struct Setup {
     pub buffers: Option<usize>,
 }
 
+/// Of either kind.
+macro_rules! either {
+    ($self:ident, $socket:ident => $does:expr) => {
+        match $self {
+            Self::Tcp($socket) => $does,
+            Self::Unix($socket) => $does,
+        }
+    };
+}
+
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -55,10 +65,7 @@ impl Listener {
     }
 
     pub fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Listener::Tcp(listener) => listener.set_nonblocking(true),
-            Listener::Unix(listener) => listener.set_nonblocking(true),
-        }
+        either!(self, listener => listener.set_nonblocking(true))
     }
 }
 
@@ -88,17 +95,11 @@ impl Stream {
     }
 
     pub fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_nonblocking(true),
-            Stream::Unix(stream) => stream.set_nonblocking(true),
-        }
+        either!(self, stream => stream.set_nonblocking(true))
     }
 
     pub fn finish_writing(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
-        }
+        either!(self, stream => stream.shutdown(Shutdown::Write))
     }
 
     /// The congestion control in use, or "none" for a UNIX socket.
@@ -164,20 +165,14 @@ fn set_buffers(fd: RawFd, setup: Setup) -> io::Result<()> {
 impl Read for Stream {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buf),
-            Stream::Unix(stream) => stream.read(buf),
-        }
+        either!(self, stream => stream.read(buf))
     }
 }
 
 impl Write for Stream {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(buf),
-            Stream::Unix(stream) => stream.write(buf),
-        }
+        either!(self, stream => stream.write(buf))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -187,18 +182,12 @@ impl Write for Stream {
 
 impl AsRawFd for Stream {
     fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Stream::Tcp(stream) => stream.as_raw_fd(),
-            Stream::Unix(stream) => stream.as_raw_fd(),
-        }
+        either!(self, stream => stream.as_raw_fd())
     }
 }
 
 impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Listener::Tcp(listener) => listener.as_raw_fd(),
-            Listener::Unix(listener) => listener.as_raw_fd(),
-        }
+        either!(self, listener => listener.as_raw_fd())
     }
 }

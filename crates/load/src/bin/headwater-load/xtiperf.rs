@@ -41,7 +41,10 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
 
 fn run(options: &Options) -> io::Result<String> {
     if let Some(nice) = options.nice {
-        sys::set_nice(nice)?;
+        crate::sys::set_nice(nice).map_err(|error| {
+            let words = format!("the priority {nice} is not to be had: {error}");
+            io::Error::new(error.kind(), words)
+        })?;
     }
     match (options.side, options.work) {
         (Side::Serve, Work::Datagrams) => datagrams::serve(options),

@@ -3,7 +3,7 @@
 use libc::iovec;
 
 use super::super::{length, poll};
-use super::{Phase, Tcp};
+use super::{BEHIND_END, Phase, Tcp};
 use crate::provider::{Event, Outcome, Provider, Received, nothing};
 
 /// Receives of what was read ahead between two looks for an urgent byte.
@@ -92,7 +92,7 @@ impl Tcp {
 
     /// There is nothing more to receive, which is so behind an error too.
     pub(super) fn note_end(&mut self) {
-        self.ended |= self.error.is_none() || self.failed_behind_end;
+        self.ended |= matches!(self.error, None | Some(BEHIND_END));
     }
 
     /// No more data: how it ended. The peer's release came before what a send has met.

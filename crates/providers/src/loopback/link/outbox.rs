@@ -8,9 +8,9 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use headwater_host::guarded::Private;
 use headwater_host::sync::{AtomicUsize, Ordering, fence};
 use headwater_host::{process, sys};
-use headwater_streams::attach::private::Private;
 use headwater_streams::head::Head;
 use headwater_streams::pipe::words::state;
 use libc::iovec;

@@ -7,8 +7,7 @@ use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sys::Errno;
 
 use super::super::inlet::flush_ring;
-use super::super::message::Priority;
-use super::super::write::Source;
+use super::super::outgoing::{Priority, Source};
 use super::super::{Head, opening};
 use super::{finish, inside, relax, wait_for_change_beside};
 use crate::ddi::*;

@@ -16,7 +16,7 @@ use crate::exec::registry::find_module;
 use crate::{board, tunables};
 
 /// I_PUSH. Errors: EINVAL (unknown, or too many), what the module's open says.
-pub fn push(head: &Head, name: &[u8], _fd: c_int) -> Result<c_int, Errno> {
+pub fn push(head: &Head, name: &[u8]) -> Result<c_int, Errno> {
     let Some(entry) = find_module(name) else {
         headwater_host::log::write(
             headwater_host::log::Level::Warn,

@@ -6,6 +6,8 @@ use std::time::Instant;
 use crate::echo::options::Options;
 use crate::echo::pace::Pace;
 use crate::echo::result::Measured;
+use crate::lan::link::Link;
+use crate::lan::stream::Sender;
 use crate::net::Stream;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
@@ -93,40 +95,24 @@ impl Trip {
 }
 
 pub fn one_way(options: &Options) -> io::Result<Measured> {
-    let mut stream = options.connect()?;
-    let size = options.size;
-    let pattern = Pattern::new(size);
-    let mut at = Place::default();
-    // Asking for the time costs as much as a small write, so not after each.
-    let batch = (64 * 1024 / size).clamp(1, 64) as u64;
-    let (mut start, mut usage) = (Instant::now(), Usage::default());
-    let (mut messages, mut all_messages) = (0, 0);
+    let mut sender = Sender::new(Link::Socket(options.connect()?), options.size);
+    let (mut start, mut usage, mut messages) = (Instant::now(), Usage::default(), 0);
     for until in [options.warm_up(), options.until] {
-        usage = sys::usage();
-        start = Instant::now();
-        messages = 0;
+        (start, usage, messages) = (Instant::now(), sys::usage(), 0);
         while !until.reached(start.elapsed(), messages) {
-            for _ in 0..batch {
-                stream.write_all(pattern.piece(at, size))?;
-                at.advance(size);
-            }
-            messages += batch;
+            messages += sender.some()?;
         }
-        all_messages += messages;
     }
-    let congestion = stream.congestion();
-    stream.finish_writing()?;
-    let mut answer = [0; 9];
-    stream.read_exact(&mut answer)?;
-    let time = start.elapsed();
-    let received = u64::from_le_bytes(answer[..8].try_into().unwrap());
+    let congestion = sender.link.congestion();
+    let all_messages = sender.writes;
+    let verified = sender.finish()?;
     Ok(Measured {
         messages,
         all_messages,
-        time,
-        bytes: messages * size as u64,
+        time: start.elapsed(),
+        bytes: messages * options.size as u64,
         usage: sys::usage().since(usage),
-        verified: received == all_messages * size as u64 && answer[8] == 1,
+        verified,
         congestion,
         ..Measured::default()
     })

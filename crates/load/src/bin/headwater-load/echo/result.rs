@@ -23,32 +23,20 @@ pub struct Measured {
 impl Measured {
     pub fn print(&self) {
         println!(
-            "{{\"messages\":{},\"all_messages\":{},\"seconds\":{:.9},\"bytes\":{},\"p50_ns\":{},\"p99_ns\":{},{},\
-             \"congestion\":\"{}\",\"verified\":{}}}",
+            "{{\"messages\":{},\"all_messages\":{},\"seconds\":{:.9},\"bytes\":{},\"p50_ns\":{},\"p99_ns\":{},\
+             \"user_ns\":{},\"system_ns\":{},\"voluntary\":{},\"involuntary\":{},\"congestion\":\"{}\",\"verified\":{}}}",
             self.messages,
             self.all_messages,
             self.time.as_secs_f64(),
             self.bytes,
             self.latency.quantile(0.5),
             self.latency.quantile(0.99),
-            usage(self.usage),
+            self.usage.user_ns,
+            self.usage.system_ns,
+            self.usage.voluntary,
+            self.usage.involuntary,
             self.congestion,
             self.verified,
         );
     }
-}
-
-/// What a server says at its end.
-pub fn print_served(connections: u64, bytes: u64, spent: Usage, verified: bool) {
-    println!(
-        "{{\"connections\":{connections},\"bytes\":{bytes},{},\"verified\":{verified}}}",
-        usage(spent)
-    );
-}
-
-fn usage(usage: Usage) -> String {
-    format!(
-        "\"user_ns\":{},\"system_ns\":{},\"voluntary\":{},\"involuntary\":{}",
-        usage.user_ns, usage.system_ns, usage.voluntary, usage.involuntary
-    )
 }

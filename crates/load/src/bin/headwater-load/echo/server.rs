@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::echo::options::Options;
-use crate::echo::result;
+use crate::lan::result::{self, print};
+use crate::lan::stream::verdict;
 use crate::net::{Listener, Stream, Unsent};
 use crate::pattern::{Pattern, Place};
 use crate::poll::Poll;
@@ -69,8 +70,13 @@ fn end_with_input(start: Usage) {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     let spent = sys::usage().since(start);
     let served = SERVED.lock().unwrap();
-    result::print_served(served.connections, served.bytes, spent, !served.wrong);
-    std::process::exit(0);
+    let printed = print(&result::Served {
+        connections: served.connections,
+        bytes: served.bytes,
+        spent,
+        verified: !served.wrong,
+    });
+    std::process::exit(printed.is_err() as i32);
 }
 
 fn echo(stream: &mut Stream) -> io::Result<u64> {
@@ -102,10 +108,7 @@ fn sink(stream: &mut Stream) -> io::Result<u64> {
             }
         }
     }
-    let mut answer = [0; 9];
-    answer[..8].copy_from_slice(&bytes.to_le_bytes());
-    answer[8] = right as u8;
-    stream.write_all(&answer)?;
+    stream.write_all(&verdict(bytes, right))?;
     if !right {
         return Err(headwater_load::wrong_bytes("a stream"));
     }

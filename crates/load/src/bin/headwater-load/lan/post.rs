@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use headwater_channel::{Channel, DEFAULT_RING, ReceiveError};
 use headwater_load::raw::Wire as End;
 
 use crate::lan::options::{Options, Wire, Work};
-use crate::lan::raw::{fork, reap};
+use crate::lan::raw::reap;
 use crate::lan::result::Driven;
 use crate::pattern::{Pattern, Place};
 use crate::sys::{self, Usage};
@@ -23,12 +23,12 @@ pub fn run(options: &Options) -> io::Result<Driven> {
     };
     match wire {
         Wire::Pipe => {
-            let (reader, writer) = pipe()?;
-            measure(
-                options,
-                |_| Bytes(File::from(writer)),
-                Bytes(File::from(reader)),
-            )
+            let (reader, writer) = io::pipe()?;
+            let (reader, writer) = (
+                File::from(OwnedFd::from(reader)),
+                File::from(OwnedFd::from(writer)),
+            );
+            measure(options, |_| Bytes(writer), Bytes(reader))
         }
         Wire::Ring => {
             let (writer, reader) = ring()?;
@@ -54,7 +54,7 @@ fn measure<W: End>(
     let (mut back, mut forth) = UnixStream::pair()?;
     // The reader is the child: Yama lets a process write into its descendants only.
     let mut writer = Some(writer);
-    let child = fork(|| {
+    let child = sys::fork("lan", || {
         drop(writer.take());
         sys::pin(options.server_cpu.as_slice())?;
         let (bytes, right) = read(&mut reader, options.request)?;
@@ -199,12 +199,4 @@ fn fill(reader: i32, place: u64, message: &[u8]) -> io::Result<()> {
         done += len as usize;
     }
     Ok(())
-}
-
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: the array has room for both descriptors.
-    sys::check(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: pipe2 has just given us these.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }

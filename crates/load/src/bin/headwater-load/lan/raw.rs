@@ -19,7 +19,7 @@ pub fn run(options: &Options) -> io::Result<Driven> {
         let ring = options.buffers.unwrap_or(DEFAULT_RING).next_power_of_two();
         let (mine, theirs) = Channel::pair(ring).map_err(io::Error::other)?;
         let mut mine = Some(mine);
-        let child = fork(|| {
+        let child = sys::fork("lan", || {
             // Each process keeps its own end only, so that the other notices when it is gone.
             drop(mine.take());
             sys::pin(options.server_cpu.as_slice())?;
@@ -37,35 +37,11 @@ pub fn run(options: &Options) -> io::Result<Driven> {
     })
 }
 
-/// Runs `work` in a child, which ends well if that returns true.
-pub fn fork(work: impl FnOnce() -> io::Result<bool>) -> io::Result<i32> {
-    // SAFETY: this process has no other thread; the child only uses what it inherits and ends with _exit.
-    let child = unsafe { libc::fork() };
-    sys::check(child)?;
-    if child > 0 {
-        return Ok(child);
-    }
-    sys::end_with_parent();
-    let code = match work() {
-        Ok(true) => 0,
-        Ok(false) => 1,
-        Err(error) => {
-            eprintln!("headwater-load lan: {error}");
-            1
-        }
-    };
-    // SAFETY: ends the child without running the parent's destructors.
-    unsafe { libc::_exit(code) }
-}
-
 /// Waits for the children to end; whether all did well, and what they used.
 pub fn reap(children: &[i32]) -> io::Result<Served> {
     let mut verified = true;
     for &child in children {
-        let mut status = 0;
-        // SAFETY: the pointer outlives the call; the child is ours and not yet reaped.
-        sys::check(unsafe { libc::waitpid(child, &mut status, 0) })?;
-        verified &= status == 0;
+        verified &= sys::wait(child)?;
     }
     Ok(Served {
         connections: children.len() as u64,

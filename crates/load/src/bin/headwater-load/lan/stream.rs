@@ -77,16 +77,17 @@ fn by_count(
     Ok(driven.timed(time))
 }
 
-struct Sender {
-    link: Link,
+/// The sending end of a stream.
+pub struct Sender {
+    pub link: Link,
     pattern: Pattern,
     at: Place,
     size: usize,
-    writes: u64,
+    pub writes: u64,
 }
 
 impl Sender {
-    fn new(link: Link, size: usize) -> Sender {
+    pub fn new(link: Link, size: usize) -> Sender {
         Sender {
             link,
             pattern: Pattern::new(size),
@@ -106,20 +107,18 @@ impl Sender {
     }
 
     /// Asking for the time costs as much as a small write, so not after each.
-    fn some(&mut self) -> io::Result<u64> {
+    pub fn some(&mut self) -> io::Result<u64> {
         let batch = (64 * 1024 / self.size).clamp(1, 64) as u64;
         (0..batch).try_for_each(|_| self.one())?;
         Ok(batch)
     }
 
     /// Ends the stream; whether the receiver has got all of it, and rightly.
-    fn finish(mut self) -> io::Result<bool> {
+    pub fn finish(mut self) -> io::Result<bool> {
         self.link.finish_writing()?;
-        let mut verdict = [0; 9];
-        self.link.read_exact(&mut verdict)?;
-        let (bytes, right) = verdict.split_at(8);
-        let sent = self.writes * self.size as u64;
-        Ok(bytes == sent.to_le_bytes() && right == [1])
+        let mut told = [0; 9];
+        self.link.read_exact(&mut told)?;
+        Ok(told == verdict(self.writes * self.size as u64, true))
     }
 }
 
@@ -130,9 +129,14 @@ pub fn serve(link: &mut Link, talk: &mut Talk) -> io::Result<bool> {
     while let Some((_, piece_right)) = talk.hear_some(link, usize::MAX)? {
         right &= piece_right;
     }
-    let mut verdict = [0; 9];
-    verdict[..8].copy_from_slice(&(talk.bytes - before).to_le_bytes());
-    verdict[8] = right as u8;
-    link.write_all(&verdict)?;
+    link.write_all(&verdict(talk.bytes - before, right))?;
     Ok(right)
+}
+
+/// What the receiver of a stream tells at its end: how many bytes it was, and whether they were right.
+pub fn verdict(bytes: u64, right: bool) -> [u8; 9] {
+    let mut verdict = [0; 9];
+    verdict[..8].copy_from_slice(&bytes.to_le_bytes());
+    verdict[8] = right as u8;
+    verdict
 }

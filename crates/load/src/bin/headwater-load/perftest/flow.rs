@@ -9,23 +9,20 @@ use crate::perftest::ends::{self, Ends};
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
 use crate::perftest::result::Measured;
-use crate::sys::{self, check};
+use crate::sys;
 
 /// How long the writer may take to notice that nobody reads any more.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn run(options: &Options) -> io::Result<String> {
     let Ends { reading, writing } = Ends::new(options.kind)?;
-    // SAFETY: this process has no other thread of its own; the child only writes, and ends with _exit.
-    let child = unsafe { libc::fork() };
-    check(child)?;
-    if child == 0 {
-        drop(reading);
-        let code = be_writer(writing, options).is_err() as i32;
-        // SAFETY: ends the child without running the parent's destructors.
-        unsafe { libc::_exit(code) };
-    }
-    drop(writing);
+    let mut reading = Some(reading);
+    // This process gives up its writing end with the closure.
+    let child = sys::fork("perftest", || {
+        drop(reading.take());
+        be_writer(writing, options).map(|()| true)
+    })?;
+    let reading = reading.ok_or(ErrorKind::NotConnected)?;
     if let Some(module) = &options.push_reading {
         ends::push(&reading, module)?;
     }
@@ -41,7 +38,6 @@ pub fn run(options: &Options) -> io::Result<String> {
 
 /// Writes until nobody reads any more.
 fn be_writer(mut pipe: File, options: &Options) -> io::Result<()> {
-    sys::end_with_parent();
     sys::pin(options.writer_cpu.as_slice())?;
     if let Some(module) = &options.push_writing {
         ends::push(&pipe, module)?;

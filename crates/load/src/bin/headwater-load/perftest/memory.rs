@@ -6,7 +6,7 @@ use std::mem;
 use crate::perftest::ends::Ends;
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
-use crate::sys::{check, pages};
+use crate::sys::{self, pages};
 
 const USED_SIZE: usize = 64;
 
@@ -41,13 +41,7 @@ fn too_many(error: io::Error, made: usize) -> io::Error {
     if error.raw_os_error() != Some(libc::EMFILE) {
         return error;
     }
-    // SAFETY: rlimit is two integers, filled by the call.
-    let limit = unsafe {
-        let mut limit: libc::rlimit = mem::zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        limit.rlim_max
-    };
-    let streams = 2 * made;
+    let ([_, limit], streams) = (sys::descriptors(), 2 * made);
     io::Error::other(format!(
         "no more descriptors after {streams} streams; the hard limit is {limit}"
     ))
@@ -74,18 +68,7 @@ fn page_size() -> usize {
 /// As many descriptors as the hard limit allows; as root 65536 where it is lower.
 fn raise_limit() -> io::Result<()> {
     const WANTED: libc::rlim_t = 65536;
-    // SAFETY: rlimit is two integers, filled by the first call and only read by the others.
-    check(unsafe {
-        let mut limit: libc::rlimit = mem::zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        let hard = limit.rlim_max;
-        limit.rlim_max = hard.max(WANTED);
-        limit.rlim_cur = limit.rlim_max;
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0 {
-            return Ok(());
-        }
-        limit.rlim_max = hard;
-        limit.rlim_cur = hard;
-        libc::setrlimit(libc::RLIMIT_NOFILE, &limit)
-    })
+    let [_, hard] = sys::descriptors();
+    let raised = sys::allow_descriptors([hard.max(WANTED); 2]);
+    raised.or_else(|_| sys::allow_descriptors([hard; 2]))
 }

@@ -37,14 +37,9 @@ impl Message {
         };
         match right {
             true => Ok(()),
-            false => Err(wrong(self.number)),
+            false => Err(wrong_bytes(format_args!("message {}", self.number))),
         }
     }
-}
-
-#[cold]
-fn wrong(number: u32) -> io::Error {
-    wrong_bytes(format_args!("message {number}"))
 }
 
 #[cfg(test)]

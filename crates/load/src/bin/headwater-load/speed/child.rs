@@ -1,20 +1,18 @@
 //! A process beside this one, and the line that it reports by a pipe when it is done.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::FromRawFd;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::process;
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::sys::{check, end_with_parent};
+use crate::sys::{check, end_with_parent, wait};
 
 const FAILED: &str = "failed: ";
 
 pub struct Child {
     pid: i32,
-    pipe: File,
+    pipe: PipeReader,
 }
 
 /// A child that is listened to.
@@ -25,11 +23,7 @@ pub struct Watched {
 
 /// Runs `work` in a child of this process, which ends with what it gives. To be called before there are threads.
 pub fn fork(work: impl FnOnce() -> io::Result<String>) -> io::Result<Child> {
-    let mut fds = [0; 2];
-    // SAFETY: two descriptors, which the call fills.
-    check(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: pipe2 has just given us both.
-    let (reading, writing) = unsafe { (File::from_raw_fd(fds[0]), File::from_raw_fd(fds[1])) };
+    let (reading, writing) = io::pipe()?;
     // SAFETY: this process has one thread, and the child goes on as an ordinary program.
     let pid = unsafe { libc::fork() };
     check(pid)?;
@@ -49,7 +43,7 @@ pub fn fork(work: impl FnOnce() -> io::Result<String>) -> io::Result<Child> {
 pub const OWN_WORDS: Duration = Duration::from_millis(200);
 
 /// A child's way to its parent.
-static PIPE: OnceLock<File> = OnceLock::new();
+static PIPE: OnceLock<PipeWriter> = OnceLock::new();
 
 impl Child {
     /// Listens to it in a thread. This process ends where the child fails: nobody would wake those that wait for it.
@@ -80,12 +74,9 @@ impl Watched {
             .listener
             .join()
             .map_err(|_| io::Error::other("a thread failed"))?;
-        let mut status = 0;
-        // SAFETY: the child is ours and not yet reaped; the pointer outlives the call.
-        check(unsafe { libc::waitpid(self.pid, &mut status, 0) })?;
-        match status {
-            0 => Ok(said),
-            _ => Err(io::Error::other("a process ended badly")),
+        match wait(self.pid)? {
+            true => Ok(said),
+            false => Err(io::Error::other("a process ended badly")),
         }
     }
 }

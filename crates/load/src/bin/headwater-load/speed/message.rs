@@ -64,7 +64,7 @@ impl Message {
             && (!whole || self.same_body(received));
         match right {
             true => Ok(word),
-            false => Err(wrong(number)),
+            false => Err(wrong_bytes(format_args!("message {number}"))),
         }
     }
 
@@ -105,10 +105,6 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 
 fn is_whole(number: u64) -> bool {
     number < WHOLE || number.is_multiple_of(WHOLE)
-}
-
-fn wrong(number: u64) -> io::Error {
-    wrong_bytes(format_args!("message {number}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::speed::options::{Class, Options};
-use crate::sys::check;
+use crate::sys::{self, check};
 
 /// The class and the priority that both ends inherit.
 pub fn apply(options: &Options) -> io::Result<()> {
@@ -20,9 +20,8 @@ pub fn apply(options: &Options) -> io::Result<()> {
         set.map_err(|error| refused(name, &error))?;
     }
     if options.nice != 0 {
-        // SAFETY: no pointers are passed.
-        let set = check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, options.nice) });
-        set.map_err(|error| refused(&format!("the priority {}", options.nice), &error))?;
+        sys::set_nice(options.nice)
+            .map_err(|error| refused(&format!("the priority {}", options.nice), &error))?;
     }
     Ok(())
 }

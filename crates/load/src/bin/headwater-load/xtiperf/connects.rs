@@ -3,8 +3,10 @@
 
 use std::io;
 
+use headwater_load::wrong_bytes;
+
 use crate::xtiperf::board::Board;
-use crate::xtiperf::measure::{self, wrong};
+use crate::xtiperf::measure;
 use crate::xtiperf::options::Options;
 use crate::xtiperf::stream::{Listener, Stream};
 
@@ -31,7 +33,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
         }
         match stream.receive(&mut [0])? {
             0 => Ok(()),
-            _ => Err(wrong("nobody sends")),
+            _ => Err(wrong_bytes("nobody sends")),
         }
     };
     let measured = measure::run(options, board, connect, |number| number)?;

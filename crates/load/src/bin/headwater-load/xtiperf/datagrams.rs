@@ -4,11 +4,13 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use headwater_load::wrong_bytes;
+
 use crate::pattern::{Pattern, Place};
 use crate::xtiperf::batched::NUMBER;
 use crate::xtiperf::board::Board;
 use crate::xtiperf::datagram::{Receiver, Sender};
-use crate::xtiperf::measure::{self, Measured, wrong};
+use crate::xtiperf::measure::{self, Measured};
 use crate::xtiperf::options::Options;
 
 pub fn serve(options: &Options) -> io::Result<String> {
@@ -104,7 +106,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
 fn loss(options: &Options, measured: &Measured, received: u64) -> io::Result<f64> {
     let lost = measured.all_sent as i64 - received as i64;
     if lost < 0 {
-        return Err(wrong("more datagrams than were sent"));
+        return Err(wrong_bytes("more datagrams than were sent"));
     }
     if lost > 0 && options.lossless {
         return Err(io::Error::other(format!("{lost} datagrams were lost")));
@@ -138,15 +140,15 @@ impl Check {
     fn look(&self, bytes: &[u8], received: u64, hurry: bool) -> io::Result<()> {
         let count = bytes.len();
         if count != self.size && !(self.mixed && count == self.size + 1) {
-            return Err(wrong("the length of a datagram"));
+            return Err(wrong_bytes("the length of a datagram"));
         }
         let begin = if count < NUMBER { 0 } else { NUMBER };
         let end = if hurry { count.min(64) } else { count };
         if bytes[begin..end] != self.content[begin..end] {
-            return Err(wrong("a datagram"));
+            return Err(wrong_bytes("a datagram"));
         }
         if self.lossless && begin > 0 && bytes[..NUMBER] != (received as u32).to_le_bytes() {
-            return Err(wrong("the number of a datagram"));
+            return Err(wrong_bytes("the number of a datagram"));
         }
         Ok(())
     }

@@ -3,9 +3,11 @@
 
 use std::io;
 
+use headwater_load::wrong_bytes;
+
 use crate::pattern::{Pattern, Place};
 use crate::xtiperf::board::Board;
-use crate::xtiperf::measure::{self, wrong};
+use crate::xtiperf::measure;
 use crate::xtiperf::options::Options;
 use crate::xtiperf::stream::Stream;
 
@@ -29,7 +31,7 @@ pub fn serve(board: &Board, mut stream: Stream) -> io::Result<()> {
             count
         };
         if !pattern.matches(at, &buffer[..looked_at]) {
-            return Err(wrong("a stream"));
+            return Err(wrong_bytes("a stream"));
         }
         at.advance(count);
         received += count as u64;
@@ -54,7 +56,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
     stream.finish()?;
     board.wait_done()?;
     if board.received() != measured.all_sent * size as u64 {
-        return Err(wrong("too few or too many"));
+        return Err(wrong_bytes("too few or too many"));
     }
     Ok(measured.line())
 }

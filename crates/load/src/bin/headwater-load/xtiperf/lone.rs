@@ -5,11 +5,13 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater_load::wrong_bytes;
+
 use crate::xtiperf::board::{self, Board};
-use crate::xtiperf::measure::{Measured, wrong};
+use crate::xtiperf::measure::Measured;
 use crate::xtiperf::options::Options;
 use crate::xtiperf::stream::Stream;
-use crate::xtiperf::sys::{Used, now_ns};
+use crate::xtiperf::sys::{now_ns, used_with};
 
 const SILENCE: Duration = Duration::from_millis(5);
 
@@ -33,7 +35,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
     let mut stream = Stream::connect(options)?;
     let receiver = board.receiver(0);
     let mut measured = Measured::default();
-    let (used, start) = (Used::with(board.server()), Instant::now());
+    let (used, start) = (used_with(board.server()), Instant::now());
     while start.elapsed() < options.time {
         thread::sleep(SILENCE);
         let sent_at = now_ns();
@@ -49,11 +51,11 @@ pub fn drive(options: &Options) -> io::Result<String> {
             .record(receiver.stamp().saturating_sub(sent_at));
     }
     measured.time = start.elapsed();
-    measured.used = Used::with(board.server()) - used;
+    measured.used = used_with(board.server()).since(used);
     stream.finish()?;
     board.wait_done()?;
     if receiver.received() != measured.sent {
-        return Err(wrong("too many"));
+        return Err(wrong_bytes("too many"));
     }
     measured.received = measured.sent;
     measured.all_sent = measured.sent;

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use headwater_load::latency::Recorder;
 
+use crate::sys::Usage;
 use crate::xtiperf::board::Board;
 use crate::xtiperf::buffers::Buffers;
 use crate::xtiperf::options::{Options, Work};
-use crate::xtiperf::sys::Used;
+use crate::xtiperf::sys::used_with;
 
 #[derive(Default)]
 pub struct Measured {
@@ -18,7 +19,7 @@ pub struct Measured {
     /// With the warm-up.
     pub all_sent: u64,
     pub time: Duration,
-    pub used: Used,
+    pub used: Usage,
     /// Share of what was sent that never came.
     pub loss: Option<f64>,
     /// Of the sender and the receiver, where they were asked for.
@@ -48,7 +49,7 @@ pub fn run(
     let mut number = 0;
     for time in [options.warm_up(), options.time] {
         let (used, sent_before, received_before) =
-            (Used::with(board.server()), number, received(number));
+            (used_with(board.server()), number, received(number));
         let start = Instant::now();
         // A receiver of low priority may not have run at all by then.
         let over = |elapsed: Duration, received: u64| {
@@ -63,7 +64,7 @@ pub fn run(
         measured.received = received(number) - received_before;
         measured.time = start.elapsed();
         measured.sent = number - sent_before;
-        measured.used = Used::with(board.server()) - used;
+        measured.used = used_with(board.server()).since(used);
         board.hurry();
     }
     measured.all_sent = number;
@@ -84,7 +85,7 @@ impl Measured {
             self.received,
             self.all_sent,
             self.time.as_secs_f64(),
-            self.used.cpu_ns,
+            self.used.cpu_ns(),
             self.used.voluntary,
             self.used.involuntary,
             self.buffers.map_or("null".to_string(), buffers),
@@ -94,9 +95,4 @@ impl Measured {
             self.delays.quantile(0.99),
         )
     }
-}
-
-#[cold]
-pub fn wrong(what: &str) -> io::Error {
-    headwater_load::wrong_bytes(what)
 }

@@ -1,9 +1,8 @@
 //! Connections of every carrier.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
 
+use crate::net::{self, Setup};
 use crate::xtiperf::board::Board;
 use crate::xtiperf::buffers::{self, Buffers};
 use crate::xtiperf::options::{Carrier, Options};
@@ -11,15 +10,13 @@ use crate::xtiperf::sctp;
 use crate::xtiperf::xti::{self, Endpoint};
 
 pub enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    Socket(net::Stream),
     Sctp(sctp::Socket),
     Xti(Endpoint),
 }
 
 pub enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
+    Socket(net::Listener),
     Sctp(sctp::Socket),
     Xti(Endpoint),
 }
@@ -28,14 +25,10 @@ impl Listener {
     /// With the address to go to.
     pub fn bind(options: &Options) -> io::Result<(Listener, String)> {
         Ok(match &options.carrier {
-            Carrier::Tcp => {
-                let listener = TcpListener::bind(&options.at)?;
-                let at = listener.local_addr()?.to_string();
-                (Listener::Tcp(listener), at)
-            }
-            Carrier::Unix => {
-                let listener = UnixListener::bind(&options.at)?;
-                (Listener::Unix(listener), options.at.clone())
+            Carrier::Tcp | Carrier::Unix => {
+                let listener = net::Listener::bind(&address(options), setup(options))?;
+                let at = listener.address(&options.at)?;
+                (Listener::Socket(listener), at)
             }
             Carrier::Sctp => {
                 let (socket, at) = sctp::Socket::listen(&options.at)?;
@@ -54,8 +47,7 @@ impl Listener {
 
     pub fn accept(&self, options: &Options) -> io::Result<Stream> {
         let stream = match self {
-            Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
-            Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
+            Listener::Socket(listener) => Stream::Socket(listener.accept(setup(options))?),
             Listener::Sctp(listener) => Stream::Sctp(listener.accept()?),
             Listener::Xti(listener) => Stream::Xti(listener.accept()?),
         };
@@ -66,8 +58,7 @@ impl Listener {
     /// Before anybody connects: TCP settles then how large its window can become.
     fn set_buffers(&self, bytes: u32) -> io::Result<Buffers> {
         match self {
-            Listener::Tcp(listener) => buffers::set(listener, bytes),
-            Listener::Unix(listener) => buffers::set(listener, bytes),
+            Listener::Socket(listener) => buffers::set(listener, bytes),
             Listener::Sctp(_) => Err(no_buffers()),
             Listener::Xti(listener) => listener.set_buffers(bytes),
         }
@@ -77,8 +68,9 @@ impl Listener {
 impl Stream {
     pub fn connect(options: &Options) -> io::Result<Stream> {
         let stream = match &options.carrier {
-            Carrier::Tcp => Stream::Tcp(TcpStream::connect(&options.at)?),
-            Carrier::Unix => Stream::Unix(UnixStream::connect(&options.at)?),
+            Carrier::Tcp | Carrier::Unix => {
+                Stream::Socket(net::Stream::connect(&address(options), setup(options))?)
+            }
             Carrier::Sctp => Stream::Sctp(sctp::Socket::connect(&options.at)?),
             Carrier::Device(device) => {
                 let mut endpoint = Endpoint::open(device)?;
@@ -99,8 +91,7 @@ impl Stream {
             return Ok(None);
         };
         let given = match self {
-            Stream::Tcp(stream) => buffers::set(stream, bytes),
-            Stream::Unix(stream) => buffers::set(stream, bytes),
+            Stream::Socket(stream) => buffers::set(stream, bytes),
             Stream::Sctp(_) => Err(no_buffers()),
             Stream::Xti(endpoint) => endpoint.set_buffers(bytes),
         };
@@ -109,9 +100,8 @@ impl Stream {
 
     fn prepare(&self, options: &Options) -> io::Result<()> {
         match self {
+            Stream::Socket(_) => Ok(()),
             _ if !options.nodelay => Ok(()),
-            Stream::Tcp(stream) => stream.set_nodelay(true),
-            Stream::Unix(_) => Ok(()),
             Stream::Sctp(socket) => socket.set_nodelay(),
             Stream::Xti(endpoint) => endpoint.set_nodelay(),
         }
@@ -121,8 +111,7 @@ impl Stream {
     pub fn send_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let count = match self {
-                Stream::Tcp(stream) => stream.write(bytes)?,
-                Stream::Unix(stream) => stream.write(bytes)?,
+                Stream::Socket(stream) => stream.write(bytes)?,
                 Stream::Sctp(socket) => socket.send(bytes)?,
                 Stream::Xti(endpoint) => endpoint.send(bytes)?,
             };
@@ -135,8 +124,7 @@ impl Stream {
     #[inline]
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let result = match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Socket(stream) => stream.read(buffer),
             Stream::Sctp(socket) => socket.receive(buffer),
             Stream::Xti(endpoint) => endpoint.receive(buffer),
         };
@@ -149,11 +137,25 @@ impl Stream {
     /// Nothing more will be sent.
     pub fn finish(&self) -> io::Result<()> {
         match self {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Socket(stream) => stream.finish_writing(),
             Stream::Sctp(socket) => socket.finish(),
             Stream::Xti(endpoint) => endpoint.release(),
         }
+    }
+}
+
+/// Of a socket, as [`net`] has it.
+fn address(options: &Options) -> String {
+    match options.carrier {
+        Carrier::Unix => format!("unix:{}", options.at),
+        _ => options.at.clone(),
+    }
+}
+
+fn setup(options: &Options) -> Setup {
+    Setup {
+        nodelay: options.nodelay,
+        ..Setup::default()
     }
 }
 

@@ -1,41 +1,25 @@
-//! What the standard library does not offer: clocks, accounts and priorities of processes.
+//! What the standard library does not offer: clocks, and accounts of processes.
 
 use std::fs;
-use std::io;
-use std::ops::Sub;
 
-use crate::sys::clock_ns;
+use crate::sys::{Usage, clock_ns};
 
-/// CPU time of all threads, and context switches of the first one.
-#[derive(Clone, Copy, Default)]
-pub struct Used {
-    pub cpu_ns: u64,
-    pub voluntary: u64,
-    pub involuntary: u64,
+/// CPU time of all threads, and context switches of the first one, of this process and another one together.
+pub fn used_with(other: i32) -> Usage {
+    used(std::process::id() as i32).plus(used(other))
 }
 
-impl Used {
-    /// By this process and another one.
-    pub fn with(other: i32) -> Used {
-        let mine = std::process::id() as i32;
-        let [(voluntary, involuntary), (others, forced)] = [mine, other].map(switches);
-        Used {
-            cpu_ns: cpu_ns(mine) + cpu_ns(other),
-            voluntary: voluntary + others,
-            involuntary: involuntary + forced,
-        }
-    }
-}
-
-impl Sub for Used {
-    type Output = Used;
-
-    fn sub(self, earlier: Used) -> Used {
-        Used {
-            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
-            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
-            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
-        }
+fn used(pid: i32) -> Usage {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let count = |name: &str| -> u64 {
+        let of = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
+        status.lines().find_map(of).unwrap_or(0)
+    };
+    Usage {
+        user_ns: cpu_ns(pid),
+        system_ns: 0,
+        voluntary: count("voluntary_ctxt_switches:"),
+        involuntary: count("nonvoluntary_ctxt_switches:"),
     }
 }
 
@@ -51,30 +35,5 @@ fn cpu_ns(pid: i32) -> u64 {
     match unsafe { libc::clock_getcpuclockid(pid, &mut clock) } {
         0 => clock_ns(clock),
         _ => 0,
-    }
-}
-
-/// Voluntary and involuntary ones.
-fn switches(pid: i32) -> (u64, u64) {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let count = |name: &str| -> u64 {
-        let of = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
-        status.lines().find_map(of).unwrap_or(0)
-    };
-    (
-        count("voluntary_ctxt_switches:"),
-        count("nonvoluntary_ctxt_switches:"),
-    )
-}
-
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: no pointers are passed.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
-        0 => Ok(()),
-        _ => {
-            let error = io::Error::last_os_error();
-            let words = format!("the priority {nice} is not to be had: {error}");
-            Err(io::Error::new(error.kind(), words))
-        }
     }
 }

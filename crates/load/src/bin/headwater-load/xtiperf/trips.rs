@@ -2,8 +2,10 @@
 
 use std::io;
 
+use headwater_load::wrong_bytes;
+
 use crate::xtiperf::board::Board;
-use crate::xtiperf::measure::{self, wrong};
+use crate::xtiperf::measure;
 use crate::xtiperf::options::Options;
 use crate::xtiperf::stream::Stream;
 
@@ -24,7 +26,7 @@ pub fn drive(options: &Options) -> io::Result<String> {
         stream.send_all(&[number as u8])?;
         match stream.receive(&mut answer)? {
             1 if answer[0] == number as u8 => Ok(()),
-            _ => Err(wrong("an answer")),
+            _ => Err(wrong_bytes("an answer")),
         }
     };
     let mut measured = measure::run(options, board, trip, |number| number)?;

@@ -1,72 +1,30 @@
-//! How a queued head begins and ends: devices are opened; on the last close modules and driver go, and then the queues.
+//! How a queued head ends: on the last close modules and driver go, and then the queues.
 //!
 //! # Contract
-//! As for [`super::Local`]: queues are only reached inside the perimeter.
+//! As for [`super::local::Local`]: queues are only reached inside the perimeter.
 
-use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::time::Duration;
 
-use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use headwater_host::sys::{self, Errno};
+use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use headwater_host::sys;
 
-use super::super::{Head, life, linking, opening, signals, write};
-use super::stack::push;
-use super::{begin, enter, finish, inside, wait_for_change};
-use crate::board;
+use super::linking::{self, LetGo};
+use super::local::{enter, finish, inside, wait_for_change};
+use super::{Head, opening, signals};
 use crate::ddi::*;
-use crate::drivers::pushlist;
-use crate::exec::attach::{self, free_pair};
-use crate::exec::registry::Entry;
+use crate::exec::attach::free_pair;
 use crate::pipe::words::state;
 
 /// A closing stream looks this often whether its queues have drained.
 const DRAIN_LOOK: u64 = Duration::from_millis(5).as_nanos() as u64;
 
-/// open(2) of a device. `minor` as the name says, or `None` for a new one.
-pub fn open_device(device: &'static Entry, minor: Option<u32>, flags: c_int) -> Result<i32, Errno> {
-    let visible = crate::pipe::placeholder(flags)?;
-    let head = life::local_head(visible).inspect_err(|_| {
-        let _ = sys::close(visible);
-    })?;
-    head.words().write_options.store(write::SNDZERO, Relaxed);
-    match flags & libc::O_ACCMODE {
-        libc::O_RDONLY => head.words().set(state::NO_WRITE),
-        libc::O_WRONLY => head.words().set(state::NO_READ),
-        _ => {}
-    }
-    if flags & libc::O_NONBLOCK != 0 {
-        head.words().nonblocking.store(1, Release);
-    }
-    let shared = device.shared_perimeter();
-    let shared = shared.map_or(null_mut(), |p| core::ptr::from_ref(p).cast_mut());
-    head.perimeter.store(shared, Release);
-    let opened = begin(head).and_then(|()| {
-        inside(head, |local| {
-            let sflag = if minor.is_none() { CLONEOPEN } else { 0 };
-            let mut dev = device.number(minor.unwrap_or(0));
-            // SAFETY: inside the perimeter.
-            unsafe { attach::qattach(local.rq, device.table(), &mut dev, flags, sflag)? };
-            local.driver.set(Some(device));
-            Ok(libc::minor(dev))
-        })
-        .unwrap_or(Err(libc::ENXIO))
-    });
-    let close = |_: &Errno| life::close(visible, head.handle());
-    let minor = opened.inspect_err(close)?;
-    board::enter(head.index, visible, device.name(), None);
-    for name in pushlist::modules_for(device.name(), minor) {
-        push(head, name.as_bytes(), visible).inspect_err(close)?;
-    }
-    Ok(visible)
-}
-
-/// The last descriptor of this process is closed: modules and driver are.
-pub fn end(head: &'static Head) {
+/// The last descriptor of this process is closed: modules and driver are, and what is linked below is let go.
+pub fn end(head: &'static Head, let_go: LetGo) {
     if head.perimeter.load(Acquire).is_null() {
         return;
     }
-    linking::unlink_all(head);
+    linking::unlink_all(head, let_go);
     signals::forget(head);
     let shared = inside(head, |l| {
         l.driver

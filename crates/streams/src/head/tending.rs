@@ -1,7 +1,7 @@
 //! What the background thread does for queued heads that no call serves, and what becomes of them in a fork.
 //!
 //! # Contract
-//! As for [`super::Local`]: queues are only reached inside the perimeter.
+//! As for [`super::local::Local`]: queues are only reached inside the perimeter.
 
 use core::ptr::null_mut;
 use core::time::Duration;
@@ -10,9 +10,9 @@ use headwater_host::sync::AtomicPtr;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use headwater_host::{hidden, reclaim, sys};
 
-use super::super::arming::Want;
-use super::super::{Head, all, get, linking, signals};
-use super::{IDLE, after_call, enter, serve};
+use super::arming::Want;
+use super::local::{IDLE, after_call, enter, serve};
+use super::{Head, all, get, linking, signals};
 use crate::background;
 use crate::ddi::*;
 use crate::exec::fork;
