@@ -1,6 +1,5 @@
 //! What an endpoint and its associations are told; the defaults are those that RFC 9260 section 16 recommends.
 
-use core::fmt;
 use core::time::Duration;
 
 use crate::congestion::{CongestionControl, Rfc9260};
@@ -13,6 +12,7 @@ use crate::wire::chunk::LEAST_WINDOW;
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
 
 /// Of an endpoint.
+#[derive(Debug)]
 pub struct Config {
     /// For associations that peers begin.
     pub association: AssocConfig,
@@ -35,14 +35,6 @@ impl Config {
             ipv4: true,
             ipv6: true,
         }
-    }
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("association", &self.association)
-            .finish_non_exhaustive()
     }
 }
 
@@ -122,6 +114,12 @@ impl AssocConfig {
             0 => usize::MAX,
             most => most,
         }
+    }
+
+    /// Keeps a shared key, in place of another of its number.
+    pub fn keep_key(&mut self, number: u16, secret: &[u8]) {
+        self.shared_keys.retain(|(known, _)| *known != number);
+        self.shared_keys.push((number, secret.to_vec()));
     }
 
     /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).

@@ -572,7 +572,7 @@ impl Endpoint {
     fn new_tag(&mut self) -> u32 {
         loop {
             let tag = self.random.next_u32();
-            if tag != 0 && !self.table.has_tag(tag) {
+            if tag != 0 && self.table.find_tag(tag).is_none() {
                 return tag;
             }
         }

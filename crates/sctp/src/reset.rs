@@ -17,6 +17,7 @@ use crate::event::{Event, Outcome};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use crate::serial::Tsn;
+use crate::wire::chunk::kind;
 use crate::wire::{List, PacketBuilder, Param, ParamBuilder, Params};
 
 /// Streams named in one request, so that it fits any packet; longer lists are cut.
@@ -189,7 +190,7 @@ impl Reset {
             outstanding.number = Some(number);
         }
         (outstanding.due, outstanding.open) = (false, true);
-        put(packet, &body);
+        packet.bytes(kind::RE_CONFIG, 0, &body);
         true
     }
 
@@ -262,18 +263,20 @@ impl Reset {
     }
 
     fn write_answers(&mut self, packet: &mut PacketBuilder) {
-        let mut body = Vec::new();
         let fit = packet.room().saturating_sub(HEAD) / 20;
-        for answer in self.unsent.drain(..fit.min(self.unsent.len())) {
-            ParamBuilder::new(&mut body).put(&Param::Response {
-                request: answer.number.0,
-                result: answer.result,
-                next: answer.next,
-            });
+        let fit = fit.min(self.unsent.len());
+        if fit == 0 {
+            return;
         }
-        if !body.is_empty() {
-            put(packet, &body);
-        }
+        packet.re_config(|params| {
+            for answer in self.unsent.drain(..fit) {
+                params.put(&Param::Response {
+                    request: answer.number.0,
+                    result: answer.result,
+                    next: answer.next,
+                });
+            }
+        });
     }
 
     fn on_response(
@@ -601,12 +604,4 @@ impl Outstanding {
             }),
         };
     }
-}
-
-fn put(packet: &mut PacketBuilder, body: &[u8]) {
-    packet.re_config(|params| {
-        for param in Params::new(body).map_while(Result::ok) {
-            params.put(&param);
-        }
-    });
 }

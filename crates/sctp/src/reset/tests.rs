@@ -125,7 +125,7 @@ impl Side {
             match chunk.expect("a right chunk") {
                 Chunk::Data(_) | Chunk::Sack(_) if self.reset.is_restarting() => {}
                 Chunk::Data(data) => {
-                    self.receiver.on_data(self.now, &data).expect("right data");
+                    self.receiver.on_data(&data).expect("right data");
                 }
                 Chunk::Sack(sack) => {
                     self.sender
@@ -141,7 +141,7 @@ impl Side {
                 other => panic!("{other:?}"),
             }
         }
-        self.receiver.end_of_packet(self.now);
+        self.receiver.end_of_packet();
         self.receiver.check();
         self.sender.check(&self.paths);
     }
