@@ -33,7 +33,7 @@ use headwater_providers::loopback::link::{Label, Link, PIECE};
 use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::{Outcome, Sending};
 use headwater_sctp::association::State;
-use headwater_sctp::config::AssocConfig;
+use headwater_sctp::config::{Allowed, AssocConfig};
 use headwater_sctp::event::{Down, Event};
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
@@ -45,7 +45,7 @@ use headwater_tpi::error::TFLOW;
 use libc::iovec;
 
 pub use self::direct::first;
-use self::greeting::{Greeting, allowed_by, allows, asked, hosts_behind, with_others};
+use self::greeting::{Greeting, allows, asked, hosts_behind, with_others};
 use self::inbox::{Inbox, is_soon, is_soon_enough};
 use self::telling::Dry;
 
@@ -80,9 +80,9 @@ pub struct ByMemory {
     /// The peer's numbers of streams are known.
     confirmed: bool,
     /// What we allow the peer, what we have told it of that, what it allows us; `None`: not known yet.
-    allowed: Option<u8>,
-    told_allowed: Option<u8>,
-    allows: Option<u8>,
+    allowed: Option<Allowed>,
+    told_allowed: Option<Allowed>,
+    allows: Option<Allowed>,
     /// For when that is known.
     orders: Vec<Order>,
     /// The peer was told that it is to begin nothing new.
@@ -515,7 +515,7 @@ impl ByMemory {
     pub fn tune(&mut self, config: &AssocConfig) {
         self.inbox.partial_point = config.partial_delivery_point.max(1);
         self.outbox.set_most(config.send_buffer);
-        self.allowed = Some(allowed_by(config));
+        self.allowed = Some(config.allowed);
         self.tell_allowed();
     }
 

@@ -158,7 +158,7 @@ impl Default for AssocConfig {
             interleave: false,
             partial_reliability: true,
             reconfiguration: true,
-            allowed: Allowed::default(),
+            allowed: Allowed::ALL,
             address_reconfiguration: false,
             authentication: false,
             authenticated_chunks: Vec::new(),
@@ -174,20 +174,17 @@ impl Default for AssocConfig {
     }
 }
 
-/// What peers may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allowed {
-    pub streams: bool,
-    pub association: bool,
-    pub more_streams: bool,
-}
+/// What peers may do, as bits: those that SCTP_ENABLE_STREAM_RESET has for ourselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Allowed(pub u8);
 
-impl Default for Allowed {
-    fn default() -> Allowed {
-        Allowed {
-            streams: true,
-            association: true,
-            more_streams: true,
-        }
+impl Allowed {
+    pub const STREAMS: Allowed = Allowed(1);
+    pub const ASSOCIATION: Allowed = Allowed(2);
+    pub const MORE_STREAMS: Allowed = Allowed(4);
+    pub const ALL: Allowed = Allowed(7);
+
+    pub fn has(self, what: Allowed) -> bool {
+        self.0 & what.0 != 0
     }
 }

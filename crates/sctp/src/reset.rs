@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub use crate::config::Allowed;
+use crate::config::Allowed;
 use crate::event::{Event, Outcome};
 use crate::recv::Receiver;
 use crate::send::Sender;
@@ -105,6 +105,7 @@ impl Reset {
     /// Request numbers begin with the initial TSNs.
     pub fn new(local: Tsn, peer: Tsn) -> Reset {
         Reset {
+            allowed: Allowed::ALL,
             number: local,
             expected: peer,
             ..Reset::default()
@@ -391,7 +392,7 @@ impl Reset {
         receiver: &mut Receiver,
         events: &mut Vec<Event>,
     ) -> u32 {
-        if !self.allowed.streams {
+        if !self.allowed.has(Allowed::STREAMS) {
             return result::DENIED;
         }
         if streams.iter().any(|stream| stream >= receiver.streams()) {
@@ -421,7 +422,7 @@ impl Reset {
 
     /// The peer wants us to reset streams of ours. That it is done, our own request says.
     fn reset_outgoing(&mut self, number: Tsn, streams: &List, sender: &Sender) -> u32 {
-        if !self.allowed.streams {
+        if !self.allowed.has(Allowed::STREAMS) {
             return result::DENIED;
         }
         if streams.iter().any(|stream| stream >= sender.streams()) {
@@ -446,7 +447,7 @@ impl Reset {
         receiver: &mut Receiver,
         events: &mut Vec<Event>,
     ) -> u32 {
-        if !self.allowed.association {
+        if !self.allowed.has(Allowed::ASSOCIATION) {
             return result::DENIED;
         }
         // Both at once would end with two ideas of which TSNs are next.
@@ -481,7 +482,7 @@ impl Reset {
     }
 
     fn add_incoming(&mut self, more: u16, receiver: &mut Receiver, events: &mut Vec<Event>) -> u32 {
-        if !self.allowed.more_streams || !receiver.add_streams(more) {
+        if !self.allowed.has(Allowed::MORE_STREAMS) || !receiver.add_streams(more) {
             return result::DENIED;
         }
         events.push(Event::StreamsAdded {
@@ -494,7 +495,10 @@ impl Reset {
 
     fn add_outgoing(&mut self, more: u16, sender: &Sender) -> u32 {
         let full = self.queue.len() >= MOST_QUEUED;
-        if !self.allowed.more_streams || full || sender.streams().checked_add(more).is_none() {
+        if !self.allowed.has(Allowed::MORE_STREAMS)
+            || full
+            || sender.streams().checked_add(more).is_none()
+        {
             return result::DENIED;
         }
         self.push(Ask::AddOutgoing(more), None);

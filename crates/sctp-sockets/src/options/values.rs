@@ -5,8 +5,7 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::reset::Allowed;
+use headwater_sctp::config::{Allowed, AssocConfig};
 use headwater_sctp::rto::RtoLimits;
 use headwater_sctp_stack::environment;
 use headwater_sctp_stack::option::orders::Order;
@@ -155,12 +154,7 @@ impl Shared {
         config.mtu = path.fixed_mtu().unwrap_or(usual.mtu);
         config.most_fragment = self.maxseg as usize;
         config.init_timeout = Some(ms(self.init_timeout.into()));
-        let may = |request: u32| self.stream_reset & request != 0;
-        config.allowed = Allowed {
-            streams: may(SCTP_ENABLE_RESET_STREAM_REQ),
-            association: may(SCTP_ENABLE_RESET_ASSOC_REQ),
-            more_streams: may(SCTP_ENABLE_CHANGE_ASSOC_REQ),
-        };
+        config.allowed = Allowed(self.stream_reset as u8);
         self.encap = (path.encap != 0).then_some(path.encap);
     }
 }

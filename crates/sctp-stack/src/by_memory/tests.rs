@@ -413,11 +413,7 @@ fn what_a_peer_does_not_allow_is_denied() {
     caller.obey(&Order::ResetOutgoing(vec![1])).unwrap();
     assert_eq!(up(&mut caller), Event::Up { by_peer: false });
     let some = AssocConfig {
-        allowed: headwater_sctp::reset::Allowed {
-            streams: false,
-            association: true,
-            more_streams: false,
-        },
+        allowed: Allowed::ASSOCIATION,
         ..Default::default()
     };
     let mut answerer = listener.accept_as(&some);

@@ -321,11 +321,7 @@ fn streams_are_added_on_both_sides() {
 #[test]
 fn what_is_denied_leaves_everything_as_it_was() {
     let (mut a, mut b) = pair();
-    b.reset.allowed = Allowed {
-        streams: false,
-        association: false,
-        more_streams: false,
-    };
+    b.reset.allowed = Allowed::default();
     a.send(1, "one");
     for ask in [
         Ask::Outgoing(vec![1]),
