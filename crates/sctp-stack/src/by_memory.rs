@@ -35,6 +35,7 @@ use headwater_providers::provider::{Outcome, Sending};
 use headwater_sctp::association::State;
 use headwater_sctp::config::{Allowed, AssocConfig};
 use headwater_sctp::event::{Down, Event};
+use headwater_sctp::path::PathState;
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
 use headwater_sctp::wire::Cause;
@@ -487,7 +488,7 @@ impl ByMemory {
         let path = |(i, &host): (usize, &IpAddr)| Path {
             host,
             port: self.peer.1,
-            state: 1,
+            state: PathState::Active,
             primary: i == 0,
             rto: 1000,
             srtt: 1,

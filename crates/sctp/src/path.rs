@@ -21,14 +21,15 @@ pub(crate) fn is_host(addr: IpAddr) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PathId(pub u8);
 
+/// In the order of T_SCTP_PATH_INACTIVE and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// Not yet known to be the peer's (RFC 9260 5.4): nothing but HEARTBEATs go there.
-    Unconfirmed,
+    Inactive,
     Active,
     /// Too many errors to be used by choice (RFC 7829).
     PotentiallyFailed,
-    Inactive,
+    /// Not yet known to be the peer's (RFC 9260 5.4): nothing but HEARTBEATs go there.
+    Unconfirmed,
 }
 
 #[derive(Debug)]

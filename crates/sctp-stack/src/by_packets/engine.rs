@@ -5,7 +5,6 @@ use core::time::Duration;
 use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
-use headwater_sctp::path::PathState;
 use headwater_sctp::reset::Ask;
 
 use crate::option::orders::Order;
@@ -89,12 +88,7 @@ pub fn read_status(a: &Engine) -> Status {
         paths.push(Path {
             host: path.addr,
             port: a.peer_port(),
-            state: match path.state {
-                PathState::Inactive => 0,
-                PathState::Active => 1,
-                PathState::PotentiallyFailed => 2,
-                PathState::Unconfirmed => 3,
-            },
+            state: path.state,
             primary: id == primary,
             rto: path.rto.current().as_millis() as u32,
             srtt: path.rto.smoothed().map_or(0, |d| d.as_micros() as u32),
