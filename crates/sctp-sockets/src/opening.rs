@@ -42,7 +42,7 @@ impl Socket {
     }
 
     fn with(v6: bool, style: Style, nonblocking: bool, options: Options) -> Socket {
-        let sink = Sink::new();
+        let sink = Arc::<Sink>::default();
         Socket {
             style,
             v6,

@@ -171,11 +171,9 @@ impl Socket {
 impl Core {
     #[inline(always)]
     fn send_simply(&mut self, data: &[iovec]) -> Option<usize> {
-        if self.options.explicit_eor || self.options.disable_fragments || self.error != 0 {
-            return None;
-        }
         let total = buffers::len(data);
-        if total > self.options.sndbuf as usize || self.listening {
+        let too_long = total > self.options.sndbuf as usize;
+        if too_long || self.options.disable_fragments || self.error != 0 || self.listening {
             return None;
         }
         let assoc = self.assocs.first_entry()?.into_mut();
@@ -277,15 +275,11 @@ impl Core {
         if self.options.disable_fragments && total > self.fragment(id) as usize {
             return Err(libc::EMSGSIZE);
         }
-        let more = self.options.explicit_eor && what.flags & libc::MSG_EOR == 0;
         let one = self.style == Style::One;
         let assoc = self.assocs.get_mut(&id).ok_or(libc::EPIPE)?;
         let mut message = info.outgoing();
         message.to = to.filter(|_| info.has(SCTP_ADDR_OVER) || one);
-        let sent = match anyway {
-            true => assoc.body.send_anyway(&message, what.data, more),
-            false => assoc.body.send(&message, what.data, more),
-        };
+        let sent = assoc.body.send(&message, what.data, anyway);
         if sent.is_ok() {
             assoc.told_full = false;
             self.tally.sent(&assoc.body, total);

@@ -217,7 +217,7 @@ impl Socket {
             SleepsOn::Descriptors(handles, fds) => {
                 let until = stand_in::turn_until(until);
                 if room {
-                    self.sink.want_room(true);
+                    self.sink.want_room();
                 }
                 let slice = match (fds.len() <= MOST, has_port) {
                     (false, _) => SLICE,
@@ -275,7 +275,7 @@ impl Socket {
             events = core.ready_events();
         }
         if events & OUT == 0 && want & OUT != 0 {
-            self.sink.want_room(true);
+            self.sink.want_room();
         }
         events & (want | HUP | ERR)
     }

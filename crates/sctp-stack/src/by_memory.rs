@@ -272,13 +272,6 @@ impl ByMemory {
         }
     }
 
-    /// A message that fits one frame waits for the ring while the peer reads and nothing is in the outbox; other messages, or
-    /// what is left of them, go there.
-    #[inline]
-    pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
-        self.send_by(message, data, more, false)
-    }
-
     /// An ordered message by itself, into a ring that has room for it; false: by the longer way.
     #[inline]
     pub fn send_whole(&mut self, stream: u16, ppid: u32, data: &[iovec], len: usize) -> bool {
@@ -301,18 +294,10 @@ impl ByMemory {
         matches!(link.send_labelled(data, Sending::default(), label), Ok(n) if n == len)
     }
 
-    /// What has no room in the ring goes into the outbox.
-    pub fn send_anyway(
-        &mut self,
-        message: &Outgoing,
-        data: &[iovec],
-        more: bool,
-    ) -> sys::Result<()> {
-        self.send_by(message, data, more, true)
-    }
-
-    #[inline(always)]
-    fn send_by(
+    /// A message that fits one frame waits for the ring while the peer reads and nothing is in the outbox, but not with `anyway`;
+    /// other messages, or what is left of them, go there.
+    #[inline]
+    pub fn send(
         &mut self,
         message: &Outgoing,
         data: &[iovec],

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use headwater_host::{hidden, sys};
 use headwater_ipnet::{errors, route};
-use headwater_sctp::endpoint::Arrived;
 pub use headwater_sctp::endpoint::Unreachable;
+use headwater_sctp::endpoint::{Arrived, Transmit};
 
 use super::guarded::Guarded;
 
@@ -27,6 +27,20 @@ pub struct Run<'a> {
     /// Longer than the path takes, since it was cut when that took more: IP is to fragment it. Nothing else ever is, and what is too long
     /// for the kernel is no error: it may be a probe.
     pub fragment: bool,
+}
+
+impl<'a> Run<'a> {
+    /// What was appended to `bytes` at this place.
+    pub fn of(bytes: &'a [u8], at: usize, transmit: &Transmit) -> Run<'a> {
+        Run {
+            bytes: &bytes[at..at + transmit.len],
+            segment: transmit.segment.max(1),
+            from: transmit.from,
+            to: transmit.to,
+            encap: transmit.encap,
+            fragment: transmit.fragment,
+        }
+    }
 }
 
 /// What the network (or the kernel) said of a packet that left earlier.

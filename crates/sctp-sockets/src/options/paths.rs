@@ -4,6 +4,9 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use headwater_host::sys;
+use headwater_sctp::asconf::Change;
+use headwater_sctp::association::Association as Engine;
+use headwater_sctp::time::Time;
 use headwater_sctp_stack::choice::is_any;
 use headwater_sctp_stack::option::orders::Order;
 use headwater_sctp_stack::option::status::Path;
@@ -333,7 +336,7 @@ impl Core {
         if !local.is_empty() && !local.contains(&host) {
             return Err(libc::EADDRNOTAVAIL);
         }
-        assoc.body.obey(&Order::PeerPrimary(host))
+        assoc.body.obey(&Order::Addresses(Change::SetPrimary(host)))
     }
 
     /// As the program wants to see an address.

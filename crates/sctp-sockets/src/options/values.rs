@@ -172,7 +172,6 @@ pub struct Options {
     pub interleave: u8,
     /// SCTP_PARTIAL_DELIVERY_POINT, as it was set.
     pub delivery_point: u32,
-    pub explicit_eor: bool,
     /// HW_SCTP_BYTE_STREAM: the bounds of messages don't matter.
     pub byte_stream: bool,
     /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE is on.

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
 use headwater_sctp::reset::Ask;
@@ -56,9 +55,7 @@ pub fn follow(a: &mut Engine, order: &Order) -> Result<(), i32> {
             }
             Ok(())
         }
-        Order::AddAddress(host) => begun(a.change_addresses(Change::Add(*host))),
-        Order::RemoveAddress(host) => begun(a.change_addresses(Change::Delete(*host))),
-        Order::PeerPrimary(host) => begun(a.change_addresses(Change::SetPrimary(*host))),
+        Order::Addresses(change) => begun(a.change_addresses(*change)),
         Order::SetKey { number, secret } => {
             a.set_key(*number, secret);
             Ok(())
