@@ -82,9 +82,7 @@ impl Socket {
     }
 
     fn send_message(&self, what: &Sending<'_>) -> sys::Result<usize> {
-        if let Some(remote) = self.remote.get() {
-            return remote.send(self, what);
-        }
+        elsewhere!(self.send(what));
         let total = buffers::len(what.data);
         let waits = self.may_wait(what.flags);
         if waits
@@ -158,9 +156,7 @@ impl Socket {
 
     /// SIOCOUTQ.
     pub fn unsent(&self) -> usize {
-        if let Some(remote) = self.remote.get() {
-            return remote.unsent(self);
-        }
+        elsewhere!(self.unsent());
         // Who looks over and over waits too.
         stand_in::turn(Some(0));
         let core = self.core.enter();
@@ -183,7 +179,8 @@ impl Core {
         }
         let sent = match &mut assoc.body {
             Body::ByMemory(by_memory) => {
-                by_memory.send_whole(info.stream, u32::from_be(info.ppid), data, total)
+                let ppid = u32::from_be(info.raw.snd_ppid);
+                by_memory.send_whole(info.raw.snd_sid, ppid, data, total)
             }
             Body::ByPackets(by_packets) => by_packets.send(&info.outgoing(), data, false).is_ok(),
         };
@@ -316,7 +313,9 @@ impl Core {
         if to.is_empty() {
             let id = match self.style {
                 Style::One => self.only().map(|assoc| assoc.id),
-                Style::Many => Some(asked.info.assoc).filter(|id| self.assocs.contains_key(id)),
+                Style::Many => {
+                    Some(asked.info.raw.snd_assoc_id).filter(|id| self.assocs.contains_key(id))
+                }
             };
             return match id {
                 Some(id) => Ok(Found::Known(id, None)),

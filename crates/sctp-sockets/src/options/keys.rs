@@ -37,9 +37,7 @@ impl Core {
         if count == 0 || count > MOST_HMACS {
             return Err(libc::EINVAL);
         }
-        let list = value[size_of::<sctp_hmacalgo>()..].get(..2 * count);
-        let list = list.ok_or(libc::EINVAL)?.chunks_exact(2);
-        let hmacs: Vec<u16> = list.map(|c| u16::from_ne_bytes([c[0], c[1]])).collect();
+        let hmacs = list_behind::<sctp_hmacalgo>(value, count)?;
         if hmacs.iter().any(|&id| Hmac::from_id(id).is_none()) {
             return Err(libc::EOPNOTSUPP);
         }
@@ -54,12 +52,7 @@ impl Core {
     }
 
     pub(super) fn get_hmacs(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let hmacs = &self.options.hmacs;
-        let mut told = (hmacs.len() as u32).bytes().to_vec();
-        hmacs
-            .iter()
-            .for_each(|id| told.extend_from_slice(id.bytes()));
-        to.tell_bytes(&told)
+        to.tell_list(&self.options.hmacs)
     }
 
     /// EINVAL: the key is longer than the value; EACCES: the association does not authenticate.

@@ -17,9 +17,9 @@ impl Core {
         if asked.sinfo_flags & !DEFAULT_FLAGS != 0 {
             return Err(libc::EINVAL);
         }
-        let info = SendInfo::of_sndrcv(asked)?;
-        let whom = self.whom(info.assoc)?;
-        self.change(&whom, |shared| shared.send = SendInfo { assoc: 0, ..info });
+        let mut info = SendInfo::of_sndrcv(asked)?;
+        let whom = self.whom(core::mem::take(&mut info.raw.snd_assoc_id))?;
+        self.change(&whom, |shared| shared.send = info);
         Ok(())
     }
 
@@ -36,13 +36,11 @@ impl Core {
             return Err(libc::EINVAL);
         }
         let whom = self.whom(asked.snd_assoc_id)?;
-        let info = SendInfo::default().with_sndinfo(asked)?;
         self.change(&whom, |shared| {
-            let reliability = shared.send.reliability;
-            shared.send = SendInfo {
-                assoc: 0,
-                reliability,
-                ..info
+            shared.send.key = None;
+            shared.send.raw = sctp_sndinfo {
+                snd_assoc_id: 0,
+                ..*asked
             };
         });
         Ok(())
@@ -50,12 +48,13 @@ impl Core {
 
     pub(super) fn get_default_info(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_sndinfo = to.asked()?;
-        to.tell(&self.default_of(asked.snd_assoc_id)?.sndinfo())
+        to.tell(&self.default_of(asked.snd_assoc_id)?.raw)
     }
 
     fn default_of(&self, id: AssocT) -> sys::Result<SendInfo> {
-        let send = self.shared_of(id)?.send;
-        Ok(SendInfo { assoc: id, ..send })
+        let mut send = self.shared_of(id)?.send;
+        send.raw.snd_assoc_id = id;
+        Ok(send)
     }
 
     pub(super) fn set_default_reliability(

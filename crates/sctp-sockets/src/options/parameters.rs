@@ -21,7 +21,7 @@ pub(super) const MOST_SACK_DELAY: u32 = 500;
 const MOST_AUTOCLOSE: u32 = i32::MAX as u32 / 1000;
 /// Values of SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: unset, off, on.
 pub(super) const EXPOSE_OFF: u32 = 1;
-const EXPOSE_ON: u32 = 2;
+pub(crate) const EXPOSE_ON: u32 = 2;
 
 fn ms(n: u32) -> Duration {
     Duration::from_millis(n.into())
@@ -401,7 +401,6 @@ impl Core {
         }
         let whom = self.whom_or_future(asked.assoc_id)?;
         self.change(&whom, |shared| shared.exposure = asked.assoc_value);
-        self.options.potentially_failed = self.options.exposure == EXPOSE_ON;
         Ok(())
     }
 }

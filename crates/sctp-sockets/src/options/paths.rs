@@ -14,7 +14,7 @@ use headwater_sctp_stack::option::status::Path;
 use super::parameters::MOST_SACK_DELAY;
 use super::whom::Whom;
 use super::*;
-use crate::{Assoc, AssocT, Body};
+use crate::{AssocT, Body};
 
 /// struct sctp_paddrparams before it had a flow label.
 const OLD_PARAMETERS: usize = 152;
@@ -67,7 +67,7 @@ impl Core {
     fn ways(&self, id: AssocT, address: &Storage, none: i32) -> sys::Result<Ways> {
         let one = self.path_to(id, address, none)?;
         let whom = match one {
-            Some(_) => Whom::nobody(),
+            Some(_) => Whom::default(),
             None => self.whom_or_future(id)?,
         };
         Ok(Ways { whom, one })
@@ -123,11 +123,13 @@ impl Core {
         }
         let ways = self.ways(asked.spp_assoc_id, &asked.spp_address, libc::EINVAL)?;
         if flags & SPP_HB_DEMAND != 0 {
-            self.demand_heartbeats(&ways)?;
+            self.each_path(&ways, |a, _, host, _| {
+                a.request_heartbeat(host);
+            })?;
         }
         self.change_ways(&ways, |path| adjust(path, &asked));
         if flags & SPP_PMTUD != 0 {
-            self.settle_mtu(&ways);
+            let _ = self.settle_mtu(&ways);
         }
         Ok(())
     }
@@ -177,44 +179,38 @@ impl Core {
         })
     }
 
-    fn demand_heartbeats(&self, ways: &Ways) -> sys::Result<()> {
-        let (assoc, hosts) = self.meant_paths(ways).ok_or(libc::EINVAL)?;
-        assoc.body.change(|a, _| {
+    /// Lets packets have the size that was set, or find their own.
+    fn settle_mtu(&self, ways: &Ways) -> sys::Result<()> {
+        self.each_path(ways, |a, now, host, options| {
+            let (values, most) = (options.path_to(host), options.config.most_mtu);
+            a.set_path(now, host, |path| {
+                let mtu = path.mtu;
+                match values.fixed_mtu() {
+                    Some(fixed) => path.fix_mtu(fixed),
+                    None if values.discovers_mtu => path.search_mtu(mtu, most.max(mtu)),
+                    None => path.fix_mtu(mtu),
+                }
+            });
+        })
+    }
+
+    /// Does it to each path that is meant. EINVAL: those to come are meant.
+    fn each_path(
+        &self,
+        ways: &Ways,
+        act: impl Fn(&mut Engine, Time, IpAddr, &AssocOptions),
+    ) -> sys::Result<()> {
+        let one = ways.one.map(|(id, _)| id);
+        let id = one.or(ways.whom.these.first().copied());
+        let assoc = id.and_then(|id| self.assocs.get(&id)).ok_or(libc::EINVAL)?;
+        let one = ways.one.map(|(_, host)| vec![host]);
+        let hosts = one.unwrap_or_else(|| assoc.body.peer().0);
+        assoc.body.change(|a, now| {
             for host in hosts {
-                a.request_heartbeat(host);
+                act(a, now, host, &assoc.options);
             }
         });
         Ok(())
-    }
-
-    /// Lets packets have the size that was set, or find their own.
-    fn settle_mtu(&self, ways: &Ways) {
-        let Some((assoc, hosts)) = self.meant_paths(ways) else {
-            return;
-        };
-        let most = assoc.options.config.most_mtu;
-        assoc.body.change(|a, now| {
-            for host in hosts {
-                let values = assoc.options.path_to(host);
-                a.set_path(now, host, |path| {
-                    let mtu = path.mtu;
-                    match values.fixed_mtu() {
-                        Some(fixed) => path.fix_mtu(fixed),
-                        None if values.discovers_mtu => path.search_mtu(mtu, most.max(mtu)),
-                        None => path.fix_mtu(mtu),
-                    }
-                });
-            }
-        });
-    }
-
-    /// The association that is meant, and which addresses. `None`: those to come are meant.
-    fn meant_paths(&self, ways: &Ways) -> Option<(&Assoc, Vec<IpAddr>)> {
-        let one = ways.one.map(|(id, _)| id);
-        let id = one.or(ways.whom.these.first().copied())?;
-        let assoc = self.assocs.get(&id)?;
-        let one = ways.one.map(|(_, host)| vec![host]);
-        Some((assoc, one.unwrap_or_else(|| assoc.body.peer().0)))
     }
 
     /// EINVAL (of version 2): the primary would change before it is potentially failed; ENOENT: no such path.
@@ -253,21 +249,12 @@ impl Core {
         let port = u16::from_be(asked.sue_port);
         self.change_ways(&ways, |path| path.encap = port);
         if port > 0 {
-            self.encapsulate(&ways, port);
+            // An association's packets go there from now on.
+            let _ = self.each_path(&ways, |a, now, host, _| {
+                a.set_path(now, host, |path| path.encap = Some(port));
+            });
         }
         Ok(())
-    }
-
-    /// Lets an association's packets go to that port from now on.
-    fn encapsulate(&self, ways: &Ways, port: u16) {
-        let Some((assoc, hosts)) = self.meant_paths(ways) else {
-            return;
-        };
-        assoc.body.change(|a, now| {
-            for host in hosts {
-                a.set_path(now, host, |path| path.encap = Some(port));
-            }
-        });
     }
 
     pub(super) fn get_encapsulation(&self, to: &mut Answer<'_>) -> sys::Result<()> {

@@ -83,10 +83,7 @@ impl Core {
 
     pub(super) fn get_list(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         self.be_of(Style::Many)?;
-        let all = self.live();
-        let mut told = (all.len() as u32).bytes().to_vec();
-        all.iter().for_each(|id| told.extend_from_slice(id.bytes()));
-        to.tell_bytes(&told)
+        to.tell_list(&self.live())
     }
 
     /// As much of the struct as there is room for, but the number at least.

@@ -1,4 +1,5 @@
 use core::time::Duration;
+use std::sync::Arc;
 
 use headwater_sctp::config::Allowed;
 
@@ -6,7 +7,7 @@ use super::*;
 use crate::Style;
 
 fn socket(style: Style, v6: bool) -> Core {
-    Core::new(v6, style, Options::new(style), Sink::new())
+    Core::new(v6, style, Options::new(style), Arc::default())
 }
 
 fn one() -> Core {

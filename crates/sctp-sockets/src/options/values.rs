@@ -174,8 +174,6 @@ pub struct Options {
     pub delivery_point: u32,
     /// HW_SCTP_BYTE_STREAM: the bounds of messages don't matter.
     pub byte_stream: bool,
-    /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE is on.
-    pub potentially_failed: bool,
     pub disable_fragments: bool,
     /// Seconds; `None`: off.
     pub linger: Option<u32>,
@@ -236,20 +234,6 @@ impl Options {
     }
 }
 
-impl Deref for Options {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-impl DerefMut for Options {
-    fn deref_mut(&mut self) -> &mut Shared {
-        &mut self.shared
-    }
-}
-
 /// Of an association.
 #[derive(Clone, Debug)]
 pub struct AssocOptions {
@@ -280,16 +264,22 @@ impl AssocOptions {
     }
 }
 
-impl Deref for AssocOptions {
-    type Target = Shared;
+macro_rules! with_what_is_shared {
+    ($($options:ident)*) => {$(
+        impl Deref for $options {
+            type Target = Shared;
 
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
+            fn deref(&self) -> &Shared {
+                &self.shared
+            }
+        }
+
+        impl DerefMut for $options {
+            fn deref_mut(&mut self) -> &mut Shared {
+                &mut self.shared
+            }
+        }
+    )*};
 }
 
-impl DerefMut for AssocOptions {
-    fn deref_mut(&mut self) -> &mut Shared {
-        &mut self.shared
-    }
-}
+with_what_is_shared! { Options AssocOptions }

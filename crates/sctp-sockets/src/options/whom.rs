@@ -6,7 +6,8 @@ use headwater_host::sys;
 use super::*;
 use crate::{AssocT, State, Style};
 
-/// Those to come, and these.
+/// Those to come, and these; by default nobody.
+#[derive(Default)]
 pub(super) struct Whom {
     pub(super) future: bool,
     pub(super) these: Vec<AssocT>,
@@ -156,22 +157,15 @@ impl Core {
 impl Whom {
     fn only(id: AssocT) -> Whom {
         Whom {
-            future: false,
             these: vec![id],
-        }
-    }
-
-    pub(super) fn nobody() -> Whom {
-        Whom {
-            future: false,
-            these: Vec::new(),
+            ..Whom::default()
         }
     }
 
     pub(super) fn future() -> Whom {
         Whom {
             future: true,
-            these: Vec::new(),
+            ..Whom::default()
         }
     }
 }

@@ -10,7 +10,6 @@ use headwater_channel::bell;
 use headwater_host::sync::{AtomicUsize, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_sctp_stack::guarded::Guarded;
-use libc::iovec;
 
 use super::link::CLOSE;
 use super::verbs::LARGEST;
@@ -24,6 +23,7 @@ pub static OWNER: Guarded<Option<Owner>> = Guarded::new(None);
 /// Sockets that others have: while there are none nobody needs to look.
 pub static SHARED: AtomicUsize = AtomicUsize::new(0);
 
+#[derive(Default)]
 pub struct Owner {
     pub sockets: HashMap<u64, Shared>,
     pub children: Vec<Child>,
@@ -64,6 +64,7 @@ pub struct Child {
 }
 
 /// One of its lines.
+#[derive(Default)]
 pub struct Line {
     pub fd: i32,
     got: Vec<u8>,
@@ -79,15 +80,6 @@ pub fn id(socket: &Socket) -> u64 {
 }
 
 impl Owner {
-    pub fn new() -> Owner {
-        Owner {
-            sockets: HashMap::new(),
-            children: Vec::new(),
-            next: 1,
-            ended: Vec::new(),
-        }
-    }
-
     /// One more process, which has these sockets.
     pub fn adopt(&mut self, presence: i32, holds: impl Iterator<Item = u64>) {
         let holds = holds.filter(|id| self.sockets.contains_key(id)).collect();
@@ -357,10 +349,7 @@ impl Line {
     fn new(fd: i32) -> Line {
         Line {
             fd,
-            got: Vec::new(),
-            passed: None,
-            answer: Vec::new(),
-            pass: None,
+            ..Line::default()
         }
     }
 
@@ -451,10 +440,7 @@ fn act(
 fn send(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys::Result<()> {
     let flags = values.word()? as i32;
     let (to, control, data) = (values.bytes()?, values.bytes()?, values.bytes()?);
-    let data = [iovec {
-        iov_base: data.as_ptr() as *mut _,
-        iov_len: data.len(),
-    }];
+    let data = [sys::buffer(data.as_ptr(), data.len())];
     let sent = socket.send(&Sending {
         to,
         data: &data,
@@ -471,10 +457,7 @@ fn receive(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys
     let wants = values.word()?;
     let mut data: Vec<u8> = Vec::new();
     data.try_reserve_exact(room).map_err(|_| libc::ENOMEM)?;
-    let into = [iovec {
-        iov_base: data.as_mut_ptr() as *mut _,
-        iov_len: room,
-    }];
+    let into = [sys::buffer(data.as_mut_ptr(), room)];
     let mut what = Receiving {
         into: &into,
         flags: flags | libc::MSG_DONTWAIT,
