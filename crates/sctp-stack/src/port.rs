@@ -62,11 +62,9 @@ impl Port {
             inner.engine.set_addresses(addresses.to_vec());
             inner.engine.tell_each_arrival(sink.is_some());
         });
+        let listening = false;
         if let Some(served) = again {
-            return served.map(|served| Port {
-                served,
-                listening: false,
-            });
+            return served.map(|served| Port { served, listening });
         }
         let reservation = match port {
             0 => stack.registry.ephemeral(),
@@ -84,10 +82,7 @@ impl Port {
         engine.tell_each_arrival(sink.is_some());
         let served = Served::new(stack, engine, sink);
         stack.serve(&served, reservation)?;
-        Ok(Port {
-            served,
-            listening: false,
-        })
+        Ok(Port { served, listening })
     }
 
     pub fn port(&self) -> u16 {

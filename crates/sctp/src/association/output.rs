@@ -56,7 +56,6 @@ impl Association {
             encap: path.encap,
             segment,
             len,
-            probe,
             fragment: !probe && (segment > path.mtu || path.probing.is_to_be_fragmented()),
         })
     }
