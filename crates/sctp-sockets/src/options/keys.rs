@@ -151,18 +151,15 @@ impl Core {
     }
 
     pub(super) fn get_active_key(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_authkeyid = to.asked()?;
-        let shared = self.shared_of(asked.scact_assoc_id)?;
-        to.tell(&sctp_authkeyid {
-            scact_keynumber: shared.config.active_key,
-            ..asked
-        })
+        let mut told: sctp_authkeyid = to.asked()?;
+        told.scact_keynumber = self.shared_of(told.scact_assoc_id)?.config.active_key;
+        to.tell(&told)
     }
 
     /// What the peer wants authenticated, or what we want. EINVAL: no association has said what.
     pub(super) fn get_auth_chunks(&self, to: &mut Answer<'_>, peers: bool) -> sys::Result<()> {
-        let asked: sctp_authchunks = to.asked()?;
-        let id = asked.gauth_assoc_id;
+        let mut head: sctp_authchunks = to.asked()?;
+        let id = head.gauth_assoc_id;
         let of = if peers {
             Some(self.one(id)?)
         } else {
@@ -179,10 +176,7 @@ impl Core {
             None if peers => Vec::new(),
             None => self.shared(of).config.authenticated_chunks.clone(),
         };
-        let head = sctp_authchunks {
-            gauth_number_of_chunks: chunks.len() as u32,
-            ..asked
-        };
+        head.gauth_number_of_chunks = chunks.len() as u32;
         to.tell_bytes(&[head.bytes(), &chunks].concat())
     }
 }

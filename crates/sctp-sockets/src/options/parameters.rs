@@ -51,14 +51,12 @@ impl Core {
     }
 
     pub(super) fn get_rto(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_rtoinfo = to.asked()?;
-        let rto = self.shared_of(asked.srto_assoc_id)?.config.rto;
-        to.tell(&sctp_rtoinfo {
-            srto_initial: in_ms(rto.initial),
-            srto_min: in_ms(rto.min),
-            srto_max: in_ms(rto.max),
-            ..asked
-        })
+        let mut told: sctp_rtoinfo = to.asked()?;
+        let rto = self.shared_of(told.srto_assoc_id)?.config.rto;
+        told.srto_initial = in_ms(rto.initial);
+        told.srto_min = in_ms(rto.min);
+        told.srto_max = in_ms(rto.max);
+        to.tell(&told)
     }
 
     /// EINVAL: more errors than all paths may have, where there are several.
@@ -338,8 +336,8 @@ impl Core {
     }
 
     pub(super) fn get_supported(&self, name: i32, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_assoc_value = to.asked()?;
-        let features = self.features(self.one_or_future(asked.assoc_id)?);
+        let mut told: sctp_assoc_value = to.asked()?;
+        let features = self.features(self.one_or_future(told.assoc_id)?);
         let on = match name {
             SCTP_PR_SUPPORTED => features.forward,
             SCTP_RECONFIG_SUPPORTED => features.reconfiguration,
@@ -348,10 +346,8 @@ impl Core {
             SCTP_INTERLEAVING_SUPPORTED => features.interleave,
             _ => false,
         };
-        to.tell(&sctp_assoc_value {
-            assoc_value: on.into(),
-            ..asked
-        })
+        told.assoc_value = on.into();
+        to.tell(&told)
     }
 
     /// What an association's ends have agreed on, or what is offered.

@@ -258,18 +258,16 @@ impl Core {
     }
 
     pub(super) fn get_encapsulation(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_udpencaps = to.asked()?;
-        let (id, address) = (asked.sue_assoc_id, &asked.sue_address);
+        let mut told: sctp_udpencaps = to.asked()?;
+        let (id, address) = (told.sue_assoc_id, &told.sue_address);
         let set = self.values(id, address, libc::ENOENT)?.encap;
         let used = || {
             self.used_path(id, address)
                 .map_or(0, |path| path.encap as u16)
         };
         let port = if set == 0 { used() } else { set };
-        to.tell(&sctp_udpencaps {
-            sue_port: port.to_be(),
-            ..asked
-        })
+        told.sue_port = port.to_be();
+        to.tell(&told)
     }
 
     /// EINVAL: too often; ENOENT: no such path.
@@ -284,12 +282,10 @@ impl Core {
     }
 
     pub(super) fn get_probe_interval(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_probeinterval = to.asked()?;
-        let path = self.values(asked.spi_assoc_id, &asked.spi_address, libc::ENOENT)?;
-        to.tell(&sctp_probeinterval {
-            spi_interval: path.probe_interval,
-            ..asked
-        })
+        let mut told: sctp_probeinterval = to.asked()?;
+        let path = self.values(told.spi_assoc_id, &told.spi_address, libc::ENOENT)?;
+        told.spi_interval = path.probe_interval;
+        to.tell(&told)
     }
 
     pub(super) fn set_primary(&mut self, asked: &sctp_prim) -> sys::Result<()> {
@@ -300,15 +296,13 @@ impl Core {
     }
 
     pub(super) fn get_primary(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_prim = to.asked()?;
-        let id = self.one(asked.ssp_assoc_id)?;
+        let mut told: sctp_prim = to.asked()?;
+        let id = self.one(told.ssp_assoc_id)?;
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
         let (hosts, port) = assoc.body.peer();
         let &host = hosts.first().ok_or(libc::ENOTCONN)?;
-        to.tell(&sctp_prim {
-            ssp_addr: self.told_address(host, port),
-            ..asked
-        })
+        told.ssp_addr = self.told_address(host, port);
+        to.tell(&told)
     }
 
     /// EPERM: the ends have not agreed on changes of addresses; EADDRNOTAVAIL: it is none of ours.

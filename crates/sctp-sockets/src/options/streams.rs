@@ -136,16 +136,14 @@ impl Core {
     }
 
     pub(super) fn get_stream_value(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_stream_value = to.asked()?;
-        let id = self.one(asked.assoc_id)?;
+        let mut told: sctp_stream_value = to.asked()?;
+        let id = self.one(told.assoc_id)?;
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
-        if asked.stream_id >= assoc.body.streams().0 {
+        if told.stream_id >= assoc.body.streams().0 {
             return Err(libc::EINVAL);
         }
-        let value = assoc.options.stream_values.get(&asked.stream_id);
-        to.tell(&sctp_stream_value {
-            stream_value: value.copied().unwrap_or(0),
-            ..asked
-        })
+        let value = assoc.options.stream_values.get(&told.stream_id);
+        told.stream_value = value.copied().unwrap_or(0);
+        to.tell(&told)
     }
 }

@@ -146,11 +146,9 @@ impl Core {
         to: &mut Answer<'_>,
         value: impl FnOnce(&Shared) -> u32,
     ) -> sys::Result<()> {
-        let asked: sctp_assoc_value = to.asked()?;
-        to.tell(&sctp_assoc_value {
-            assoc_value: value(self.shared_of(asked.assoc_id)?),
-            ..asked
-        })
+        let mut told: sctp_assoc_value = to.asked()?;
+        told.assoc_value = value(self.shared_of(told.assoc_id)?);
+        to.tell(&told)
     }
 }
 

@@ -360,21 +360,11 @@ impl Line {
 
     /// A whole one, if it has come. An error is the end.
     fn take_request(&mut self) -> sys::Result<Option<Vec<u8>>> {
+        let (got, passed) = (&mut self.got, &mut self.passed);
         loop {
-            let room = match wire::length(&self.got)? {
-                Some(len) if self.got.len() == len => {
-                    return Ok(Some(core::mem::take(&mut self.got)));
-                }
-                Some(len) => len.checked_sub(self.got.len()).ok_or(libc::EPROTO)?,
-                None => PIECE,
-            };
-            match wire::receive(self.fd, &mut self.got, room, libc::MSG_DONTWAIT) {
-                Ok((0, _)) => return Err(libc::ECONNRESET),
-                Ok((_, passed)) => {
-                    if let Some(fd) = passed {
-                        hidden::close(self.passed.replace(fd).unwrap_or(-1));
-                    }
-                }
+            match wire::receive_frame(self.fd, got, passed, PIECE, libc::MSG_DONTWAIT) {
+                Ok(true) => return Ok(Some(core::mem::take(got))),
+                Ok(false) => {}
                 Err(libc::EAGAIN) => return Ok(None),
                 Err(errno) => return Err(errno),
             }

@@ -196,15 +196,7 @@ impl Remote {
             .word(level as u32)
             .word(name as u32);
         let answer = self.link.ask(request.bytes(value), None)?;
-        match answer.errno {
-            0 => {}
-            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
-                if socket.style == Style::One {
-                    self.await_connection(socket)?;
-                }
-            }
-            errno => return Err(errno),
-        }
+        self.settle(socket, (level, name), answer.errno)?;
         Ok(answer.values().word()? as i32)
     }
 
@@ -228,19 +220,26 @@ impl Remote {
             value.clear();
             value.extend_from_slice(told);
         }
-        match answer.errno {
-            0 => {}
-            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
-                if socket.style == Style::One {
-                    self.await_connection(socket)?;
-                }
-                return Ok(None);
-            }
-            errno => return Err(errno),
+        if self.settle(socket, (level, name), answer.errno)? {
+            return Ok(None);
         }
         match values.word()? {
             0 => Ok(None),
             _ => self.received(&mut values).map(Some),
+        }
+    }
+
+    /// What comes of an option's errno, for which some have to wait; true: it has begun to connect.
+    fn settle(&self, socket: &Socket, option: (i32, i32), errno: i32) -> sys::Result<bool> {
+        match errno {
+            0 => Ok(false),
+            libc::EINPROGRESS if socket.may_wait(0) && connects(option.0, option.1) => {
+                if socket.style == Style::One {
+                    self.await_connection(socket)?;
+                }
+                Ok(true)
+            }
+            errno => Err(errno),
         }
     }
 
