@@ -21,6 +21,17 @@ pub(crate) fn is_host(addr: IpAddr) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PathId(pub u8);
 
+impl PathId {
+    /// The paths that have a bit in a set.
+    #[inline]
+    pub(crate) fn each(mut bits: u64) -> impl Iterator<Item = PathId> {
+        core::iter::from_fn(move || {
+            let id = PathId(bits.trailing_zeros() as u8);
+            (bits != 0).then(|| bits &= bits - 1).map(|()| id)
+        })
+    }
+}
+
 /// In the order of T_SCTP_PATH_INACTIVE and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {

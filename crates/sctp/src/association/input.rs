@@ -242,10 +242,7 @@ impl Association {
         if acked.bytes > 0 {
             self.last_traffic = now;
         }
-        let mut paths = acked.paths;
-        while paths != 0 {
-            let id = PathId(paths.trailing_zeros() as u8);
-            paths &= paths - 1;
+        for id in PathId::each(acked.paths) {
             if let Some(path) = self.paths.get_mut(id) {
                 path.probing.data_passed();
             }
