@@ -293,10 +293,8 @@ impl ByMemory {
             _ => return,
         };
         for (what, data) in notes {
-            let streams: Vec<u16> = data
-                .chunks_exact(2)
-                .map(|c| u16::from_ne_bytes([c[0], c[1]]))
-                .collect();
+            let streams = data.as_chunks().0.iter();
+            let streams: Vec<u16> = streams.map(|n| u16::from_ne_bytes(*n)).collect();
             match what {
                 note::ALLOWED => self.peer_allows(data.first().copied().map(Allowed)),
                 note::RESET => {

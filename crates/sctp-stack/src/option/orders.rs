@@ -55,10 +55,8 @@ pub fn read(name: u32, value: &[u8]) -> Result<Option<Order>, i32> {
     if value.is_empty() {
         return Ok(None);
     }
-    let words: Vec<u32> = value
-        .chunks_exact(4)
-        .map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]]))
-        .collect();
+    let words = value.as_chunks().0.iter();
+    let words: Vec<u32> = words.map(|n| u32::from_ne_bytes(*n)).collect();
     let half = |i: usize| {
         let word = words.get(i).copied().ok_or(libc::EINVAL)?;
         u16::try_from(word).map_err(|_| libc::EINVAL)
