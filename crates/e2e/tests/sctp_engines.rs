@@ -166,9 +166,9 @@ impl Engine for Ours {
             .is_ok()
     }
 
-    fn receive(&mut self, now: Duration) -> Option<(u16, Vec<u8>)> {
+    fn receive(&mut self, _now: Duration) -> Option<(u16, Vec<u8>)> {
         let mut buffer = [0; 3000];
-        while let Some(piece) = self.endpoint.receive(at(now), self.id?, &mut buffer) {
+        while let Some(piece) = self.endpoint.receive(self.id?, &mut buffer) {
             let part = self
                 .parts
                 .entry((piece.stream, piece.unordered))

@@ -97,7 +97,7 @@ fn step(end: &mut Endpoint, id: AssocId, now: Time, sends: bool) {
     if sends {
         let _ = end.send(now, id, &Outgoing::default(), &[5; 700], false);
     } else {
-        while end.receive(now, id, &mut [0; 500]).is_some() {}
+        while end.receive(id, &mut [0; 500]).is_some() {}
     }
     packets(end, now);
     while end.event().is_some() {}

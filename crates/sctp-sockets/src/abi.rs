@@ -70,6 +70,10 @@ unsafe impl Layout for u16 {}
 unsafe impl Layout for u32 {}
 // SAFETY: an integer.
 unsafe impl Layout for i32 {}
+// SAFETY: an integer.
+unsafe impl Layout for i64 {}
+// SAFETY: nothing is between values in a row.
+unsafe impl<T: Layout, const N: usize> Layout for [T; N] {}
 
 /// Constants, each with its value.
 macro_rules! constants {

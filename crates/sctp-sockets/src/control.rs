@@ -14,10 +14,10 @@ use headwater_sctp::send::{Outgoing, Reliability};
 use super::AssocT;
 use super::abi::{
     IPPROTO_SCTP, Layout, SCTP_ABORT, SCTP_ADDR_OVER, SCTP_AUTHINFO, SCTP_DSTADDRV4,
-    SCTP_DSTADDRV6, SCTP_EOF, SCTP_INIT, SCTP_NOTIFICATION, SCTP_NXTINFO, SCTP_PR_SCTP_MASK,
-    SCTP_PR_SCTP_NONE, SCTP_PR_SCTP_PRIO, SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PRINFO,
-    SCTP_RCVINFO, SCTP_SACK_IMMEDIATELY, SCTP_SENDALL, SCTP_SNDINFO, SCTP_SNDRCV, SCTP_UNORDERED,
-    exactly, sctp_authinfo, sctp_initmsg, sctp_nxtinfo, sctp_prinfo, sctp_rcvinfo, sctp_sndinfo,
+    SCTP_DSTADDRV6, SCTP_EOF, SCTP_INIT, SCTP_NXTINFO, SCTP_PR_SCTP_MASK, SCTP_PR_SCTP_NONE,
+    SCTP_PR_SCTP_PRIO, SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PRINFO, SCTP_RCVINFO,
+    SCTP_SACK_IMMEDIATELY, SCTP_SENDALL, SCTP_SNDINFO, SCTP_SNDRCV, SCTP_UNORDERED, exactly,
+    sctp_authinfo, sctp_initmsg, sctp_nxtinfo, sctp_prinfo, sctp_rcvinfo, sctp_sndinfo,
     sctp_sndrcvinfo,
 };
 
@@ -28,13 +28,8 @@ const SENDING: u16 =
 /// How a message is to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendInfo {
-    pub stream: u16,
-    /// SCTP_UNORDERED, ADDR_OVER, ABORT, EOF, SENDALL, SACK_IMMEDIATELY.
-    pub flags: u16,
-    /// As the program gave it.
-    pub ppid: u32,
-    pub context: u32,
-    pub assoc: AssocT,
+    /// The flags: SCTP_UNORDERED, ADDR_OVER, ABORT, EOF, SENDALL, SACK_IMMEDIATELY. The payload protocol as the program gave it.
+    pub raw: sctp_sndinfo,
     pub reliability: Reliability,
     /// Of the key that authenticates it.
     pub key: Option<u16>,
@@ -45,11 +40,13 @@ impl SendInfo {
     pub fn of_sndrcv(raw: &sctp_sndrcvinfo) -> sys::Result<SendInfo> {
         let policy = raw.sinfo_flags & SCTP_PR_SCTP_MASK;
         Ok(SendInfo {
-            stream: raw.sinfo_stream,
-            flags: known(raw.sinfo_flags & !SCTP_PR_SCTP_MASK)?,
-            ppid: raw.sinfo_ppid,
-            context: raw.sinfo_context,
-            assoc: raw.sinfo_assoc_id,
+            raw: sctp_sndinfo {
+                snd_sid: raw.sinfo_stream,
+                snd_flags: known(raw.sinfo_flags & !SCTP_PR_SCTP_MASK)?,
+                snd_ppid: raw.sinfo_ppid,
+                snd_context: raw.sinfo_context,
+                snd_assoc_id: raw.sinfo_assoc_id,
+            },
             reliability: match policy {
                 // Without a policy a time to live is one all the same: so it was before there were policies.
                 SCTP_PR_SCTP_NONE => ttl(raw.sinfo_timetolive),
@@ -59,43 +56,16 @@ impl SendInfo {
         })
     }
 
-    /// Reliability and key stay as they are. EINVAL: unknown flags.
-    pub fn with_sndinfo(&self, raw: &sctp_sndinfo) -> sys::Result<SendInfo> {
-        known(raw.snd_flags)?;
-        Ok(self.with_known(raw))
-    }
-
-    fn with_known(&self, raw: &sctp_sndinfo) -> SendInfo {
-        SendInfo {
-            stream: raw.snd_sid,
-            flags: raw.snd_flags,
-            ppid: raw.snd_ppid,
-            context: raw.snd_context,
-            assoc: raw.snd_assoc_id,
-            ..*self
-        }
-    }
-
     pub fn sndrcv(&self) -> sctp_sndrcvinfo {
         let (policy, value) = policy(self.reliability);
         sctp_sndrcvinfo {
-            sinfo_stream: self.stream,
-            sinfo_flags: self.flags | policy,
-            sinfo_ppid: self.ppid,
-            sinfo_context: self.context,
+            sinfo_stream: self.raw.snd_sid,
+            sinfo_flags: self.raw.snd_flags | policy,
+            sinfo_ppid: self.raw.snd_ppid,
+            sinfo_context: self.raw.snd_context,
             sinfo_timetolive: value,
-            sinfo_assoc_id: self.assoc,
+            sinfo_assoc_id: self.raw.snd_assoc_id,
             ..Default::default()
-        }
-    }
-
-    pub fn sndinfo(&self) -> sctp_sndinfo {
-        sctp_sndinfo {
-            snd_sid: self.stream,
-            snd_flags: self.flags,
-            snd_ppid: self.ppid,
-            snd_context: self.context,
-            snd_assoc_id: self.assoc,
         }
     }
 
@@ -103,12 +73,12 @@ impl SendInfo {
     #[inline]
     pub fn outgoing(&self) -> Outgoing {
         Outgoing {
-            stream: self.stream,
-            ppid: u32::from_be(self.ppid),
+            stream: self.raw.snd_sid,
+            ppid: u32::from_be(self.raw.snd_ppid),
             unordered: self.has(SCTP_UNORDERED),
             sack_now: self.has(SCTP_SACK_IMMEDIATELY),
             reliability: self.reliability,
-            context: self.context,
+            context: self.raw.snd_context,
             to: None,
             key: self.key,
         }
@@ -117,12 +87,12 @@ impl SendInfo {
     /// An ordered message that is sent until it arrives, unsigned.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.flags == 0 && self.key.is_none() && self.reliability == Reliability::Full
+        self.raw.snd_flags == 0 && self.key.is_none() && self.reliability == Reliability::Full
     }
 
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
-        self.flags & flag != 0
+        self.raw.snd_flags & flag != 0
     }
 }
 
@@ -194,7 +164,7 @@ impl Said {
     fn over(&self, defaults: &SendInfo) -> SendInfo {
         let mut info = self.sndrcv.unwrap_or(*defaults);
         if let Some(raw) = self.sndinfo {
-            info = info.with_known(&raw);
+            info.raw = raw;
         }
         info.reliability = self.policy.unwrap_or(info.reliability);
         info.key = self.key.or(defaults.key);
@@ -252,23 +222,15 @@ pub struct Came<'a> {
     pub cumtsn: u32,
 }
 
-/// What would be received next.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Next {
-    pub stream: u16,
-    /// As the engine has it.
-    pub ppid: u32,
-    pub len: u32,
-    pub unordered: bool,
-    pub notification: bool,
-    pub assoc: AssocT,
-}
-
-/// Appends what the program wants: SNDRCV, RCVINFO, NXTINFO. See [`fit`] for a program's room.
-pub fn write(into: &mut Vec<u8>, wants: (bool, bool, bool), came: &Came<'_>, next: Option<&Next>) {
-    let (sndrcv, rcvinfo, nxtinfo) = wants;
-    if let Some(next) = next.filter(|_| nxtinfo) {
-        put(into, SCTP_NXTINFO, next.raw().bytes());
+/// Appends what the program wants, SNDRCV and RCVINFO, and what would be received next. See [`fit`] for a program's room.
+pub fn write(
+    into: &mut Vec<u8>,
+    (sndrcv, rcvinfo): (bool, bool),
+    came: &Came<'_>,
+    next: Option<&sctp_nxtinfo>,
+) {
+    if let Some(next) = next {
+        put(into, SCTP_NXTINFO, next.bytes());
     }
     if rcvinfo {
         put(into, SCTP_RCVINFO, came.rcvinfo().bytes());
@@ -313,24 +275,8 @@ impl Came<'_> {
     }
 }
 
-impl Next {
-    fn raw(&self) -> sctp_nxtinfo {
-        let notification = if self.notification {
-            SCTP_NOTIFICATION
-        } else {
-            0
-        };
-        sctp_nxtinfo {
-            nxt_sid: self.stream,
-            nxt_flags: unordered(self.unordered) | notification,
-            nxt_ppid: self.ppid.to_be(),
-            nxt_length: self.len,
-            nxt_assoc_id: self.assoc,
-        }
-    }
-}
-
-fn unordered(yes: bool) -> u16 {
+/// A message's flag.
+pub fn unordered(yes: bool) -> u16 {
     if yes { SCTP_UNORDERED } else { 0 }
 }
 

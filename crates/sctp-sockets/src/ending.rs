@@ -5,7 +5,6 @@ use core::time::Duration;
 use headwater_host::sys;
 use headwater_sctp::event::Down;
 use headwater_sctp_stack::clock::until;
-use libc::iovec;
 
 use super::waiting::For;
 use super::{Core, Socket, State, Style, remote};
@@ -13,9 +12,7 @@ use super::{Core, Socket, State, Style, remote};
 impl Socket {
     /// Of a one-to-one socket: SHUT_WR ends the association when everything is sent, SHUT_RD only what is received here. ENOTCONN.
     pub fn shutdown(&self, how: i32) -> sys::Result<()> {
-        if let Some(remote) = self.remote.get() {
-            return remote.shutdown(self, how);
-        }
+        elsewhere!(self.shutdown(how));
         if !(libc::SHUT_RD..=libc::SHUT_RDWR).contains(&how) {
             return Err(libc::EINVAL);
         }
@@ -110,10 +107,7 @@ impl Core {
     /// What still comes is for nobody, and would hold up the end behind it.
     fn discard(&mut self) {
         let mut bytes = vec![0u8; 64 << 10];
-        let into = [iovec {
-            iov_base: bytes.as_mut_ptr().cast(),
-            iov_len: bytes.len(),
-        }];
+        let into = [sys::buffer(bytes.as_mut_ptr(), bytes.len())];
         for assoc in self.assocs.values_mut() {
             while assoc.body.readable() && matches!(assoc.body.receive(&into), Ok(Some(_))) {}
         }

@@ -22,7 +22,7 @@ use headwater_sctp_stack::stack;
 use super::abi;
 use super::face::count;
 use super::notice::{self, About};
-use super::options::{AssocOptions, Options};
+use super::options::{AssocOptions, EXPOSE_ON, Options};
 use super::{Assoc, AssocT, Body, Core, FIRST, Notice, State, Style};
 
 /// Numbers are unique in a process, as they are in Linux's: an association that is peeled off keeps its own.
@@ -46,6 +46,7 @@ pub fn next_number() -> AssocT {
 
 impl Core {
     pub fn new(v6: bool, style: Style, options: Options, sink: Arc<Sink>) -> Core {
+        // Field by field, which takes the least stack: a signal handler that opens a socket has little.
         Core {
             style,
             v6,
@@ -412,7 +413,7 @@ fn note(
         v6,
         v4mapped: options.v4mapped,
         up: assoc.state == State::Up,
-        potentially_failed: options.potentially_failed,
+        potentially_failed: options.exposure == EXPOSE_ON,
     };
     let ends = matches!(event, Event::PeerShutdown | Event::Down(_));
     for (kind, bytes) in notice::encode(event, assoc.id, &about) {

@@ -29,6 +29,15 @@ use headwater_sctp_stack::sink::Sink;
 
 use self::options::{AssocOptions, Options};
 
+/// Has the owner do it, where the socket is another process's.
+macro_rules! elsewhere {
+    ($socket:ident.$verb:ident($($value:expr),*)) => {
+        if let Some(remote) = $socket.remote.get() {
+            return remote.$verb($socket, $($value),*);
+        }
+    };
+}
+
 pub mod abi;
 pub mod control;
 pub mod face;

@@ -9,14 +9,13 @@ use headwater_sctp_stack::choice::{is_any, plain};
 use headwater_sctp_stack::here;
 use headwater_sctp_stack::names;
 
+use super::abi::seen;
 use super::opening::{MOST_REQUESTS, refused};
 use super::{Assoc, AssocT, Core, Socket, State, Style};
 
 impl Socket {
     pub fn local_name(&self) -> sys::Result<Vec<u8>> {
-        if let Some(remote) = self.remote.get() {
-            return remote.local_name(self);
-        }
+        elsewhere!(self.local_name());
         let mut core = self.core.enter();
         let all = core.local_addresses(0).unwrap_or_default();
         let first = all.first().copied();
@@ -24,9 +23,7 @@ impl Socket {
     }
 
     pub fn peer_name(&self) -> sys::Result<Vec<u8>> {
-        if let Some(remote) = self.remote.get() {
-            return remote.peer_name(self);
-        }
+        elsewhere!(self.peer_name());
         let mut core = self.core.enter();
         if core.style == Style::Many {
             return Err(libc::ENOTCONN);
@@ -132,12 +129,11 @@ impl Core {
 
     /// As a sockaddr of this socket's family.
     pub(super) fn address(&self, host: IpAddr, port: u16) -> Address {
-        match plain(host) {
-            IpAddr::V4(v4) if self.v6 && self.options.v4mapped => {
-                Address::of_ip(v4.to_ipv6_mapped().into(), port)
-            }
-            host => Address::of_ip(host, port),
-        }
+        Address::of_ip(seen(plain(host), self.v6, self.options.v4mapped), port)
+    }
+
+    fn told(&self, hosts: &[IpAddr], port: u16) -> Vec<Address> {
+        hosts.iter().map(|&host| self.address(host, port)).collect()
     }
 
     fn assoc_of(&mut self, id: AssocT) -> sys::Result<&mut Assoc> {
@@ -149,12 +145,8 @@ impl Core {
     }
 
     pub(super) fn peer_addresses(&mut self, id: AssocT) -> sys::Result<Vec<Address>> {
-        let assoc = self.assoc_of(id)?;
-        let (hosts, port) = assoc.body.peer();
-        Ok(hosts
-            .into_iter()
-            .map(|host| self.address(host, port))
-            .collect())
+        let (hosts, port) = self.assoc_of(id)?.body.peer();
+        Ok(self.told(&hosts, port))
     }
 
     /// Those of an association; 0: those of the socket.
@@ -164,10 +156,7 @@ impl Core {
             let (hosts, port) = self.assoc_of(id)?.body.local();
             let hosts: Vec<_> = hosts.into_iter().filter(|host| !is_any(*host)).collect();
             if !hosts.is_empty() {
-                return Ok(hosts
-                    .into_iter()
-                    .map(|host| self.address(host, port))
-                    .collect());
+                return Ok(self.told(&hosts, port));
             }
         }
         let Some(local) = &self.local else {
@@ -176,11 +165,7 @@ impl Core {
         if local.hosts.is_empty() {
             return Ok(vec![Address::any(self.v6).with_port(local.port)]);
         }
-        Ok(local
-            .hosts
-            .iter()
-            .map(|&host| self.address(host, local.port))
-            .collect())
+        Ok(self.told(&local.hosts, local.port))
     }
 }
 

@@ -260,7 +260,7 @@ fn send_failed_event(failed: &Failed, assoc: AssocT) -> Vec<u8> {
         sctp_send_failed_event {
             ssf_type: SCTP_SEND_FAILED_EVENT,
             ssf_flags: failed.sent.into(),
-            ssfe_info: info(&failed.message, assoc).sndinfo(),
+            ssfe_info: info(&failed.message, assoc).raw,
             ssf_assoc_id: assoc,
             ..Default::default()
         },
@@ -272,12 +272,14 @@ fn send_failed_event(failed: &Failed, assoc: AssocT) -> Vec<u8> {
 fn info(message: &Outgoing, assoc: AssocT) -> control::SendInfo {
     let flag = |is: bool, flag: u16| if is { flag } else { 0 };
     control::SendInfo {
-        stream: message.stream,
-        flags: flag(message.unordered, SCTP_UNORDERED)
-            | flag(message.sack_now, SCTP_SACK_IMMEDIATELY),
-        ppid: message.ppid.to_be(),
-        context: message.context,
-        assoc,
+        raw: sctp_sndinfo {
+            snd_sid: message.stream,
+            snd_flags: flag(message.unordered, SCTP_UNORDERED)
+                | flag(message.sack_now, SCTP_SACK_IMMEDIATELY),
+            snd_ppid: message.ppid.to_be(),
+            snd_context: message.context,
+            snd_assoc_id: assoc,
+        },
         reliability: message.reliability,
         key: message.key,
     }

@@ -42,7 +42,7 @@ impl Socket {
     }
 
     fn with(v6: bool, style: Style, nonblocking: bool, options: Options) -> Socket {
-        let sink = Sink::new();
+        let sink = Arc::<Sink>::default();
         Socket {
             style,
             v6,
@@ -58,9 +58,7 @@ impl Socket {
 
     /// EINVAL: it has an address, or nonsense was given; EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT.
     pub fn bind(&self, addr: &[u8]) -> sys::Result<()> {
-        if let Some(remote) = self.remote.get() {
-            return remote.bind(self, addr);
-        }
+        elsewhere!(self.bind(addr));
         let wanted = self.addresses(addr, false)?;
         let done = self.core.enter().bind(&wanted);
         match done {
@@ -90,9 +88,7 @@ impl Socket {
     }
 
     pub fn listen(&self, backlog: i32) -> sys::Result<()> {
-        if let Some(remote) = self.remote.get() {
-            return remote.listen(self, backlog);
-        }
+        elsewhere!(self.listen(backlog));
         let done = self.core.enter().listen(backlog);
         self.changed();
         done
@@ -100,9 +96,7 @@ impl Socket {
 
     /// EISCONN, EALREADY, EINPROGRESS, ECONNREFUSED, ETIMEDOUT, EINTR ...
     pub fn connect(&self, addr: &[u8]) -> sys::Result<()> {
-        if let Some(remote) = self.remote.get() {
-            return remote.connect(self, addr);
-        }
+        elsewhere!(self.connect(addr));
         let to = self.addresses(addr, false)?;
         self.connect_to(&to).1
     }
@@ -156,9 +150,7 @@ impl Socket {
 
     /// EINVAL: it does not listen; EOPNOTSUPP; EAGAIN; EINTR; EMFILE, ENFILE, ENOMEM.
     pub fn accept(&self) -> sys::Result<Arc<Socket>> {
-        if let Some(remote) = self.remote.get() {
-            return remote.accept(self);
-        }
+        elsewhere!(self.accept());
         if self.style == Style::Many {
             return Err(libc::EOPNOTSUPP);
         }
@@ -204,9 +196,7 @@ impl Socket {
     }
 
     pub fn set_option(&self, level: i32, name: i32, value: &[u8]) -> sys::Result<i32> {
-        if let Some(remote) = self.remote.get() {
-            return remote.set_option(self, level, name, value);
-        }
+        elsewhere!(self.set_option(level, name, value));
         if level != abi::SOL_SCTP {
             return self.core.enter().set_option(level, name, value).map(|()| 0);
         }
@@ -247,17 +237,10 @@ impl Socket {
         value: &mut Vec<u8>,
         room: usize,
     ) -> sys::Result<Option<Arc<Socket>>> {
-        if let Some(remote) = self.remote.get() {
-            return remote.get_option(self, level, name, value, room);
-        }
-        let number = |at: usize| {
-            let bytes = value.get(at..at + 4).ok_or(libc::EINVAL)?;
-            Ok::<i32, i32>(i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-        };
+        elsewhere!(self.get_option(level, name, value, room));
         match (level, name) {
             (abi::SOL_SCTP, abi::SCTP_SOCKOPT_PEELOFF | abi::SCTP_SOCKOPT_PEELOFF_FLAGS) => {
-                let id = number(0)?;
-                number(4)?;
+                let [id, _]: [AssocT; 2] = abi::read(value)?;
                 self.peel_off(id).map(Some)
             }
             (abi::SOL_SCTP, abi::SCTP_SOCKOPT_CONNECTX3) => {
@@ -272,7 +255,7 @@ impl Socket {
                 done.map(|()| None)
             }
             (abi::SOL_SCTP, abi::SCTP_GET_PEER_ADDRS | abi::SCTP_GET_LOCAL_ADDRS) => {
-                let id = number(0)?;
+                let id = abi::read(value)?;
                 let mut core = self.core.enter();
                 core.gather();
                 let all = if name == abi::SCTP_GET_PEER_ADDRS {

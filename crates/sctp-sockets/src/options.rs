@@ -90,6 +90,7 @@ use headwater_host::sys;
 
 use super::Core;
 use super::abi::*;
+pub(crate) use parameters::EXPOSE_ON;
 pub use values::{AssocOptions, Options, PathValues, Shared};
 
 /// Of getsockopt: what the program passed, then the answer; and its room.
@@ -132,6 +133,22 @@ impl Answer<'_> {
     fn flag(&mut self, on: bool) -> sys::Result<()> {
         self.tell(&i32::from(on))
     }
+
+    /// How many there are, and then all of them.
+    fn tell_list<T: Layout>(&mut self, all: &[T]) -> sys::Result<()> {
+        let count = all.len() as u32;
+        let mut told = count.bytes().to_vec();
+        all.iter()
+            .for_each(|one| told.extend_from_slice(one.bytes()));
+        self.tell_bytes(&told)
+    }
+}
+
+/// The list of so many numbers behind a struct of the type `T`. EINVAL: it is shorter.
+fn list_behind<T>(value: &[u8], count: usize) -> sys::Result<Vec<u16>> {
+    let list = value.get(size_of::<T>()..).unwrap_or_default();
+    let (list, _) = list.get(..2 * count).ok_or(libc::EINVAL)?.as_chunks();
+    Ok(list.iter().map(|n| u16::from_ne_bytes(*n)).collect())
 }
 
 fn flag(value: &[u8]) -> sys::Result<bool> {

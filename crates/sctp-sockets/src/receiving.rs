@@ -10,7 +10,8 @@ use headwater_streams::head::arming::Want;
 use libc::iovec;
 
 use super::Body;
-use super::control::{self, Came, Next};
+use super::abi::{SCTP_NOTIFICATION, sctp_nxtinfo};
+use super::control::{self, Came};
 use super::waiting::For;
 use super::{AssocT, Core, Socket, State, Style, abi, notice};
 
@@ -29,6 +30,11 @@ impl Receiving<'_> {
     /// Nothing is to be said of the message.
     fn is_plain(&self) -> bool {
         !self.wants_control && !self.wants_from
+    }
+
+    /// It is only looked at.
+    fn peeks(&self) -> bool {
+        self.flags & libc::MSG_PEEK != 0
     }
 }
 
@@ -57,14 +63,12 @@ impl Socket {
     /// Bytes received: of one message or notification, as much as there is room for; the rest comes by the next calls, the last one with
     /// MSG_EOR. 0: the peer of a one-to-one socket has shut down. EAGAIN, ENOTCONN, ECONNRESET, ETIMEDOUT, EINTR.
     pub fn receive(&self, what: &mut Receiving<'_>) -> sys::Result<usize> {
-        if let Some(remote) = self.remote.get() {
-            return remote.receive(self, what);
-        }
+        elsewhere!(self.receive(what));
         let waits = self.may_wait(what.flags);
         let looked = waits && what.is_plain();
         if looked
             && self.look(Want::DATA)?
-            && what.flags & libc::MSG_PEEK == 0
+            && !what.peeks()
             && let Some((len, flags)) = self.receive_at_once(what.into)
         {
             what.out_flags = flags;
@@ -101,9 +105,7 @@ impl Socket {
 
     /// FIONREAD: of the message in front.
     pub fn unread(&self) -> usize {
-        if let Some(remote) = self.remote.get() {
-            return remote.unread(self);
-        }
+        elsewhere!(self.unread());
         // Who looks over and over waits too.
         stand_in::turn(Some(0));
         let mut core = self.core.enter();
@@ -192,7 +194,7 @@ impl Core {
 
     /// `None`: there is nothing.
     fn try_receive(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
-        if what.flags & libc::MSG_PEEK != 0 {
+        if what.peeks() {
             return self.peek(what);
         }
         if self.style == Style::One
@@ -223,8 +225,8 @@ impl Core {
         } else if self.has_news() {
             self.gather();
         }
-        if self.peeked.is_some() {
-            return Some(Ok(self.take_peeked(what)));
+        if let Some(done) = self.receive_peeked(what) {
+            return Some(Ok(done));
         }
         if self.current.is_none() && !self.notices.is_empty() {
             return Some(Ok(self.take_notice(what)));
@@ -364,12 +366,15 @@ impl Core {
 
     fn tell_control(&mut self, id: AssocT, received: &Received, what: &mut Receiving<'_>) {
         let options = &self.options;
-        let wants = (options.data_io, options.recv_rcvinfo, options.recv_nxtinfo);
+        let wants = (options.data_io, options.recv_rcvinfo);
         what.control.clear();
         if !self.tells_control() {
             return;
         }
-        let next = if wants.2 { self.next() } else { None };
+        let next = match options.recv_nxtinfo {
+            true => self.next(),
+            false => None,
+        };
         let Some(assoc) = self.assocs.get_mut(&id) else {
             return;
         };
@@ -383,13 +388,13 @@ impl Core {
     }
 
     /// What would be received next.
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<sctp_nxtinfo> {
         if let (None, Some(notice)) = (self.current, self.notices.front()) {
-            return Some(Next {
-                len: notice.bytes.len() as u32,
-                notification: true,
-                assoc: notice.assoc,
-                ..Next::default()
+            return Some(sctp_nxtinfo {
+                nxt_flags: SCTP_NOTIFICATION,
+                nxt_length: notice.bytes.len() as u32,
+                nxt_assoc_id: notice.assoc,
+                ..Default::default()
             });
         }
         let one = self.only().map(|assoc| assoc.id);
@@ -398,30 +403,33 @@ impl Core {
             if let Some(assoc) = self.assocs.get_mut(&id)
                 && let Some(next) = assoc.body.peek()
             {
-                return Some(Next {
-                    stream: next.stream,
-                    ppid: next.ppid,
-                    len: next.len as u32,
-                    unordered: next.unordered,
-                    notification: false,
-                    assoc: id,
+                return Some(sctp_nxtinfo {
+                    nxt_sid: next.stream,
+                    nxt_flags: control::unordered(next.unordered),
+                    nxt_ppid: next.ppid.to_be(),
+                    nxt_length: next.len as u32,
+                    nxt_assoc_id: id,
                 });
             }
         }
         None
     }
 
+    /// What is looked at stays in front.
     fn take_notice(&mut self, what: &mut Receiving<'_>) -> usize {
         let Some(notice) = self.notices.front_mut() else {
             return 0;
         };
         let peer = notice.peer;
         let n = buffers::scatter(what.into, &notice.bytes[notice.taken..]);
-        what.out_flags = abi::MSG_NOTIFICATION;
-        notice.taken += n;
-        if notice.taken == notice.bytes.len() {
-            what.out_flags |= libc::MSG_EOR;
-            self.notices.pop_front();
+        let taken = notice.taken + n;
+        let whole = taken == notice.bytes.len();
+        what.out_flags = abi::MSG_NOTIFICATION | if whole { libc::MSG_EOR } else { 0 };
+        if !what.peeks() {
+            notice.taken = taken;
+            if whole {
+                self.notices.pop_front();
+            }
         }
         what.control.clear();
         self.tell_from(peer, what);
@@ -433,32 +441,14 @@ impl Core {
     fn peek(&mut self, what: &mut Receiving<'_>) -> Option<sys::Result<usize>> {
         self.gather();
         if self.peeked.is_none() {
-            if self.current.is_none()
-                && let Some(notice) = self.notices.front()
-            {
-                let peer = notice.peer;
-                let n = buffers::scatter(what.into, &notice.bytes[notice.taken..]);
-                let whole = notice.taken + n == notice.bytes.len();
-                what.out_flags = abi::MSG_NOTIFICATION | if whole { libc::MSG_EOR } else { 0 };
-                self.tell_from(peer, what);
-                return Some(Ok(n));
+            if self.current.is_none() && !self.notices.is_empty() {
+                return Some(Ok(self.take_notice(what)));
             }
             if !self.take_aside() {
                 return self.end(what);
             }
         }
-        let peeked = self.peeked.as_ref()?;
-        let rest = &peeked.data[peeked.taken..];
-        let n = buffers::scatter(what.into, rest);
-        let received = Received {
-            len: n,
-            end: peeked.received.end && n == rest.len(),
-            ..peeked.received
-        };
-        let (id, current) = (peeked.assoc, self.current);
-        self.finish(id, &received, what);
-        self.current = current;
-        Some(Ok(n))
+        self.receive_peeked(what).map(Ok)
     }
 
     /// Receives the message in front, to be received again.
@@ -472,10 +462,7 @@ impl Core {
             let joins = self.options.byte_stream;
             while data.len() < MOST_PEEKED && all.as_ref().is_none_or(|r| !r.end || joins) {
                 let mut piece = vec![0; 64 << 10];
-                let into = [iovec {
-                    iov_base: piece.as_mut_ptr() as *mut _,
-                    iov_len: piece.len(),
-                }];
+                let into = [sys::buffer(piece.as_mut_ptr(), piece.len())];
                 let Ok(Some(next)) = assoc.body.receive(&into) else {
                     break;
                 };
@@ -502,24 +489,27 @@ impl Core {
         false
     }
 
-    fn take_peeked(&mut self, what: &mut Receiving<'_>) -> usize {
-        let Some(mut peeked) = self.peeked.take() else {
-            return 0;
-        };
+    /// From the message that was looked at, or looks at it again. `None`: there is none.
+    fn receive_peeked(&mut self, what: &mut Receiving<'_>) -> Option<usize> {
+        let peeked = self.peeked.as_mut()?;
         let n = buffers::scatter(what.into, &peeked.data[peeked.taken..]);
-        peeked.taken += n;
-        let whole = peeked.taken == peeked.data.len();
+        let taken = peeked.taken + n;
+        let whole = taken == peeked.data.len();
         let received = Received {
             len: n,
             end: whole && peeked.received.end,
             ..peeked.received
         };
-        let id = peeked.assoc;
-        if !whole {
-            self.peeked = Some(peeked);
+        let (id, current) = (peeked.assoc, self.current);
+        if !what.peeks() {
+            peeked.taken = taken;
+            self.peeked.take_if(|_| whole);
         }
         self.finish(id, &received, what);
-        n
+        if what.peeks() {
+            self.current = current;
+        }
+        Some(n)
     }
 
     // ---- the end ----

@@ -82,9 +82,7 @@ impl Socket {
     }
 
     fn send_message(&self, what: &Sending<'_>) -> sys::Result<usize> {
-        if let Some(remote) = self.remote.get() {
-            return remote.send(self, what);
-        }
+        elsewhere!(self.send(what));
         let total = buffers::len(what.data);
         let waits = self.may_wait(what.flags);
         if waits
@@ -158,9 +156,7 @@ impl Socket {
 
     /// SIOCOUTQ.
     pub fn unsent(&self) -> usize {
-        if let Some(remote) = self.remote.get() {
-            return remote.unsent(self);
-        }
+        elsewhere!(self.unsent());
         // Who looks over and over waits too.
         stand_in::turn(Some(0));
         let core = self.core.enter();
@@ -171,11 +167,9 @@ impl Socket {
 impl Core {
     #[inline(always)]
     fn send_simply(&mut self, data: &[iovec]) -> Option<usize> {
-        if self.options.explicit_eor || self.options.disable_fragments || self.error != 0 {
-            return None;
-        }
         let total = buffers::len(data);
-        if total > self.options.sndbuf as usize || self.listening {
+        let too_long = total > self.options.sndbuf as usize;
+        if too_long || self.options.disable_fragments || self.error != 0 || self.listening {
             return None;
         }
         let assoc = self.assocs.first_entry()?.into_mut();
@@ -185,7 +179,8 @@ impl Core {
         }
         let sent = match &mut assoc.body {
             Body::ByMemory(by_memory) => {
-                by_memory.send_whole(info.stream, u32::from_be(info.ppid), data, total)
+                let ppid = u32::from_be(info.raw.snd_ppid);
+                by_memory.send_whole(info.raw.snd_sid, ppid, data, total)
             }
             Body::ByPackets(by_packets) => by_packets.send(&info.outgoing(), data, false).is_ok(),
         };
@@ -277,15 +272,11 @@ impl Core {
         if self.options.disable_fragments && total > self.fragment(id) as usize {
             return Err(libc::EMSGSIZE);
         }
-        let more = self.options.explicit_eor && what.flags & libc::MSG_EOR == 0;
         let one = self.style == Style::One;
         let assoc = self.assocs.get_mut(&id).ok_or(libc::EPIPE)?;
         let mut message = info.outgoing();
         message.to = to.filter(|_| info.has(SCTP_ADDR_OVER) || one);
-        let sent = match anyway {
-            true => assoc.body.send_anyway(&message, what.data, more),
-            false => assoc.body.send(&message, what.data, more),
-        };
+        let sent = assoc.body.send(&message, what.data, anyway);
         if sent.is_ok() {
             assoc.told_full = false;
             self.tally.sent(&assoc.body, total);
@@ -322,7 +313,9 @@ impl Core {
         if to.is_empty() {
             let id = match self.style {
                 Style::One => self.only().map(|assoc| assoc.id),
-                Style::Many => Some(asked.info.assoc).filter(|id| self.assocs.contains_key(id)),
+                Style::Many => {
+                    Some(asked.info.raw.snd_assoc_id).filter(|id| self.assocs.contains_key(id))
+                }
             };
             return match id {
                 Some(id) => Ok(Found::Known(id, None)),

@@ -202,7 +202,8 @@ impl Socket {
         let _asleep = left::sleeps(&self.sink);
         match sleeps_on {
             SleepsOn::Ring(head) => {
-                let mut beside = [pollfd(self.sink.descriptor()?)];
+                let bell = self.sink.descriptor()?;
+                let mut beside = [sys::entry(bell, libc::POLLIN | libc::POLLRDHUP)];
                 let deadline = (until != u64::MAX).then_some(until);
                 let holds = || head.events(events) != 0 || changed();
                 let slept = match looked {
@@ -217,7 +218,7 @@ impl Socket {
             SleepsOn::Descriptors(handles, fds) => {
                 let until = stand_in::turn_until(until);
                 if room {
-                    self.sink.want_room(true);
+                    self.sink.want_room();
                 }
                 let slice = match (fds.len() <= MOST, has_port) {
                     (false, _) => SLICE,
@@ -258,9 +259,7 @@ impl Socket {
 
     /// poll(2) events among `want` that hold.
     pub fn ready(&self, want: u32) -> u32 {
-        if let Some(remote) = self.remote.get() {
-            return remote.ready(self, want);
-        }
+        elsewhere!(self.ready(want));
         let mut core = self.core.enter();
         let mut events = core.ready_events();
         if events & want == 0
@@ -275,7 +274,7 @@ impl Socket {
             events = core.ready_events();
         }
         if events & OUT == 0 && want & OUT != 0 {
-            self.sink.want_room(true);
+            self.sink.want_room();
         }
         events & (want | HUP | ERR)
     }
@@ -302,9 +301,7 @@ impl Socket {
     }
 
     pub fn sources(&self, each: &mut dyn FnMut(Source)) {
-        if let Some(remote) = self.remote.get() {
-            return remote.sources(self, each);
-        }
+        elsewhere!(self.sources(each));
         let core = self.core.enter();
         if let Some(by_memory) = &core.memory_listener {
             each(Source::Fd(by_memory.descriptor()));
@@ -438,13 +435,5 @@ impl Core {
             Some(id) => readable(id) || assocs.get(id).is_none_or(|a| a.state == State::Over),
             None => !self.notices.is_empty() || self.ready.iter().any(readable),
         }
-    }
-}
-
-fn pollfd(fd: i32) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN | libc::POLLRDHUP,
-        revents: 0,
     }
 }

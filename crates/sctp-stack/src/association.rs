@@ -188,7 +188,7 @@ impl Association {
     /// EAGAIN; ECONNRESET, ETIMEDOUT: the association has failed; EBADF.
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> sys::Result<Option<Received>> {
-        self.receive_with(|engine, now, id| engine.receive(now, id, into))
+        self.receive_with(|engine, id| engine.receive(id, into))
     }
 
     /// As [`Association::receive`], into several parts.
@@ -196,7 +196,7 @@ impl Association {
     /// # Safety
     /// The parts are writable.
     pub unsafe fn receive_parts(&self, parts: &[iovec]) -> sys::Result<Option<Received>> {
-        self.receive_with(|engine, now, id| {
+        self.receive_with(|engine, id| {
             let mut all: Option<Received> = None;
             for v in parts.iter().filter(|v| v.iov_len > 0) {
                 if all.as_ref().is_some_and(|r| r.end) {
@@ -205,7 +205,7 @@ impl Association {
                 // SAFETY: the caller's promise.
                 let into =
                     unsafe { core::slice::from_raw_parts_mut(v.iov_base as *mut u8, v.iov_len) };
-                let Some(next) = engine.receive(now, id, into) else {
+                let Some(next) = engine.receive(id, into) else {
                     break;
                 };
                 let len = all.as_ref().map_or(0, |r| r.len) + next.len;
@@ -222,12 +222,11 @@ impl Association {
     #[inline]
     fn receive_with(
         &self,
-        mut receive: impl FnMut(&mut Endpoint, Time, AssocId) -> Option<Received>,
+        mut receive: impl FnMut(&mut Endpoint, AssocId) -> Option<Received>,
     ) -> sys::Result<Option<Received>> {
         for pumped in [false, true] {
             let mut inner = self.served.enter()?;
-            // The engine's receiver does not look at the time.
-            if let Some(received) = receive(&mut inner.engine, Time(0), self.id) {
+            if let Some(received) = receive(&mut inner.engine, self.id) {
                 self.note_received(&mut inner, received.len);
                 return Ok(Some(received));
             }

@@ -55,10 +55,6 @@ impl Body {
         fn receive(into: &[iovec]) -> sys::Result<Option<Received>>;
         /// What [`receive`](Body::receive) would give, and as much of it as is there; nothing is taken.
         fn peek() -> Option<Received>;
-        /// Whole or not at all. EAGAIN: no room; EMSGSIZE: larger than the send buffer; EINVAL: no such stream; EPIPE, ECONNRESET,
-        /// ETIMEDOUT: it is over.
-        #[inline]
-        fn send(message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()>;
         /// Is it worth trying to send?
         fn has_room() -> bool;
         /// Errors: errno.
@@ -88,17 +84,14 @@ impl Body {
         fn unsent() -> usize;
     }
 
-    /// As [`send`](Body::send), but in shared memory a message has room as long as the send buffer has: who reads the ring may be
-    /// the one who sends.
-    pub fn send_anyway(
-        &mut self,
-        message: &Outgoing,
-        data: &[iovec],
-        more: bool,
-    ) -> sys::Result<()> {
+    /// Whole or not at all. With `anyway` a message has room in shared memory as long as the send buffer has: who reads the ring may
+    /// be the one who sends. EAGAIN: no room; EMSGSIZE: larger than the send buffer; EINVAL: no such stream; EPIPE, ECONNRESET,
+    /// ETIMEDOUT: it is over.
+    #[inline]
+    pub fn send(&mut self, message: &Outgoing, data: &[iovec], anyway: bool) -> sys::Result<()> {
         match self {
-            Body::ByMemory(by_memory) => by_memory.send_anyway(message, data, more),
-            Body::ByPackets(by_packets) => by_packets.send(message, data, more),
+            Body::ByMemory(by_memory) => by_memory.send(message, data, false, anyway),
+            Body::ByPackets(by_packets) => by_packets.send(message, data, false),
         }
     }
 

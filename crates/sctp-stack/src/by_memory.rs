@@ -33,8 +33,9 @@ use headwater_providers::loopback::link::{Label, Link, PIECE};
 use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::{Outcome, Sending};
 use headwater_sctp::association::State;
-use headwater_sctp::config::AssocConfig;
+use headwater_sctp::config::{Allowed, AssocConfig};
 use headwater_sctp::event::{Down, Event};
+use headwater_sctp::path::PathState;
 use headwater_sctp::recv::Received;
 use headwater_sctp::send::Outgoing;
 use headwater_sctp::wire::Cause;
@@ -45,7 +46,7 @@ use headwater_tpi::error::TFLOW;
 use libc::iovec;
 
 pub use self::direct::first;
-use self::greeting::{Greeting, allowed_by, allows, asked, hosts_behind, with_others};
+use self::greeting::{Greeting, allows, asked, hosts_behind, with_others};
 use self::inbox::{Inbox, is_soon, is_soon_enough};
 use self::telling::Dry;
 
@@ -80,9 +81,9 @@ pub struct ByMemory {
     /// The peer's numbers of streams are known.
     confirmed: bool,
     /// What we allow the peer, what we have told it of that, what it allows us; `None`: not known yet.
-    allowed: Option<u8>,
-    told_allowed: Option<u8>,
-    allows: Option<u8>,
+    allowed: Option<Allowed>,
+    told_allowed: Option<Allowed>,
+    allows: Option<Allowed>,
     /// For when that is known.
     orders: Vec<Order>,
     /// The peer was told that it is to begin nothing new.
@@ -271,13 +272,6 @@ impl ByMemory {
         }
     }
 
-    /// A message that fits one frame waits for the ring while the peer reads and nothing is in the outbox; other messages, or
-    /// what is left of them, go there.
-    #[inline]
-    pub fn send(&mut self, message: &Outgoing, data: &[iovec], more: bool) -> sys::Result<()> {
-        self.send_by(message, data, more, false)
-    }
-
     /// An ordered message by itself, into a ring that has room for it; false: by the longer way.
     #[inline]
     pub fn send_whole(&mut self, stream: u16, ppid: u32, data: &[iovec], len: usize) -> bool {
@@ -300,18 +294,10 @@ impl ByMemory {
         matches!(link.send_labelled(data, Sending::default(), label), Ok(n) if n == len)
     }
 
-    /// What has no room in the ring goes into the outbox.
-    pub fn send_anyway(
-        &mut self,
-        message: &Outgoing,
-        data: &[iovec],
-        more: bool,
-    ) -> sys::Result<()> {
-        self.send_by(message, data, more, true)
-    }
-
-    #[inline(always)]
-    fn send_by(
+    /// A message that fits one frame waits for the ring while the peer reads and nothing is in the outbox, but not with `anyway`;
+    /// other messages, or what is left of them, go there.
+    #[inline]
+    pub fn send(
         &mut self,
         message: &Outgoing,
         data: &[iovec],
@@ -487,7 +473,7 @@ impl ByMemory {
         let path = |(i, &host): (usize, &IpAddr)| Path {
             host,
             port: self.peer.1,
-            state: 1,
+            state: PathState::Active,
             primary: i == 0,
             rto: 1000,
             srtt: 1,
@@ -515,7 +501,7 @@ impl ByMemory {
     pub fn tune(&mut self, config: &AssocConfig) {
         self.inbox.partial_point = config.partial_delivery_point.max(1);
         self.outbox.set_most(config.send_buffer);
-        self.allowed = Some(allowed_by(config));
+        self.allowed = Some(config.allowed);
         self.tell_allowed();
     }
 

@@ -305,7 +305,6 @@ impl Connection {
             Body::ByPackets(_) if events & IN == 0 => 0,
             Body::ByPackets(by_packets) => {
                 let want = Want {
-                    writable: false,
                     event: true,
                     ..Want::READABLE
                 };

@@ -24,6 +24,12 @@ unsafe impl<T: Send> Sync for Guarded<T> {}
 // SAFETY: it owns what it guards.
 unsafe impl<T: Send> Send for Guarded<T> {}
 
+impl<T: Default> Default for Guarded<T> {
+    fn default() -> Guarded<T> {
+        Guarded::new(T::default())
+    }
+}
+
 /// Inside.
 pub struct Entered<'a, T, S = Section<'a>> {
     value: &'a mut T,
@@ -60,24 +66,25 @@ impl<T> Guarded<T> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let section = process::lock(&self.lock);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: under the lock, which the section holds as long as the reference lives.
+        // SAFETY: of this lock.
+        unsafe { self.by(section) }
+    }
+
+    /// # Safety
+    /// The section has the lock, and keeps it as long as it lives.
+    #[inline(always)]
+    unsafe fn by<S>(&self, _section: S) -> Entered<'_, T, S> {
+        // SAFETY: the caller's promise.
         let value = unsafe { &mut *self.value.get() };
-        Entered {
-            value,
-            _section: section,
-        }
+        Entered { value, _section }
     }
 
     /// Nothing if somebody is inside.
     #[inline]
     pub fn try_enter(&self) -> Option<Entered<'_, T>> {
         let section = process::try_lock(&self.lock)?;
-        // SAFETY: the lock was got, and the section keeps it as long as the reference lives.
-        let value = unsafe { &mut *self.value.get() };
-        Some(Entered {
-            value,
-            _section: section,
-        })
+        // SAFETY: of this lock.
+        Some(unsafe { self.by(section) })
     }
 
     /// Nothing if somebody is inside, or waits. What is done inside must be of no interest to anybody who would have to be
@@ -88,12 +95,8 @@ impl<T> Guarded<T> {
             return None;
         }
         let section = process::try_lock_briefly(&self.lock)?;
-        // SAFETY: the lock was got, and the section keeps it as long as the reference lives.
-        let value = unsafe { &mut *self.value.get() };
-        Some(Entered {
-            value,
-            _section: section,
-        })
+        // SAFETY: of this lock.
+        Some(unsafe { self.by(section) })
     }
 
     /// Keeps everybody out until [`Guarded::reopen`]: around a fork.

@@ -7,26 +7,28 @@ use std::collections::HashMap;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::{errors, route};
 use headwater_sctp::endpoint::Arrived;
-pub use headwater_sctp::endpoint::Unreachable;
+pub use headwater_sctp::endpoint::{Transmit, Unreachable};
 
 use super::guarded::Guarded;
 
 pub mod raw;
 pub mod udp;
 
-/// Packets to one place: each of `segment` bytes, the last one perhaps shorter; a link cuts what is too much for one call. Complete from the SCTP header on, checksum included.
+/// Packets to one place; a link cuts what is too much for one call. Complete from the SCTP header on, checksum included. Links without
+/// encapsulation get those that have no UDP port. What is not to be fragmented never is, and if it is too long for the kernel that is no
+/// error: it may be a probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     pub bytes: &'a [u8],
-    pub segment: usize,
-    /// Our address; `None`: the kernel's choice.
-    pub from: Option<IpAddr>,
-    pub to: IpAddr,
-    /// The peer's UDP port; links without encapsulation get `None`.
-    pub encap: Option<u16>,
-    /// Longer than the path takes, since it was cut when that took more: IP is to fragment it. Nothing else ever is, and what is too long
-    /// for the kernel is no error: it may be a probe.
-    pub fragment: bool,
+    pub how: &'a Transmit,
+}
+
+impl<'a> Run<'a> {
+    /// What was appended to `bytes` at this place.
+    pub fn of(bytes: &'a [u8], at: usize, how: &'a Transmit) -> Run<'a> {
+        let bytes = &bytes[at..at + how.len];
+        Run { bytes, how }
+    }
 }
 
 /// What the network (or the kernel) said of a packet that left earlier.

@@ -62,32 +62,27 @@ impl Port {
             inner.engine.set_addresses(addresses.to_vec());
             inner.engine.tell_each_arrival(sink.is_some());
         });
+        let listening = false;
         if let Some(served) = again {
-            return served.map(|served| Port {
-                served,
-                listening: false,
-            });
+            return served.map(|served| Port { served, listening });
         }
         let reservation = match port {
             0 => stack.registry.ephemeral(),
             port => stack.registry.reserve(port),
         }?;
-        let mut engine_config = Config::new(Box::new(RotatingKeys::new(random()?)));
+        let mut engine_config = Config::new(Box::new(RotatingKeys::new(sys::random_bytes()?)));
         engine_config.association = config.clone();
         let mut engine = Endpoint::new(
             engine_config,
             reservation.port,
             addresses.to_vec(),
-            random()?,
+            sys::random_bytes()?,
         );
         // For those who wait for edges.
         engine.tell_each_arrival(sink.is_some());
         let served = Served::new(stack, engine, sink);
         stack.serve(&served, reservation)?;
-        Ok(Port {
-            served,
-            listening: false,
-        })
+        Ok(Port { served, listening })
     }
 
     pub fn port(&self) -> u16 {
@@ -314,8 +309,4 @@ fn encapsulation(stack: &Stack, to: IpAddr, via: Via) -> sys::Result<Option<u16>
         _ if raw => Ok(None),
         _ => Err(libc::EPROTONOSUPPORT),
     }
-}
-
-fn random() -> sys::Result<[u8; 32]> {
-    sys::random_bytes()
 }

@@ -15,6 +15,7 @@ use headwater_providers::options;
 use headwater_providers::provider::{
     Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
 };
+use headwater_sctp::asconf::Change;
 use headwater_tpi::error::{
     TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TLOOK, TNOADDR, TNODATA, TOUTSTATE, TPROVMISMATCH,
 };
@@ -479,7 +480,7 @@ impl Sctp {
         if let Some(connection) = &mut self.connection {
             return connection.obey(&order);
         }
-        if let Order::AddAddress(host) = order {
+        if let Order::Addresses(Change::Add(host)) = order {
             return self.add_address(host);
         }
         self.settings.keep(order)?;

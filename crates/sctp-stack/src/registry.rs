@@ -221,7 +221,7 @@ impl Registry {
     }
 
     fn exists(&self, name: &Name) -> bool {
-        sys::connect(self.probe, name).is_ok()
+        sys::connect(self.probe, &name.0).is_ok()
     }
 
     /// In the child of a fork: the names are the parent's alone.
@@ -303,10 +303,7 @@ pub fn receive_from(fd: i32, buffer: &mut [u8], user: u32) -> Option<(usize, Nam
     let parts = &mut [IoSliceMut::new(buffer)];
     let (came, from) = pass::receive_from(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
     let is_trusted = |sender| Peer::from(sender).speaks_for(user);
-    let from = Name {
-        address: from.address,
-        len: from.len,
-    };
+    let from = Name((from.address, from.len));
     let len = if came.sender.is_some_and(is_trusted) {
         came.len
     } else {
@@ -318,21 +315,12 @@ pub fn receive_from(fd: i32, buffer: &mut [u8], user: u32) -> Option<(usize, Nam
 /// Sends a datagram to a name. EAGAIN, ECONNREFUSED ...
 pub fn send_to(fd: i32, name: &Name, bytes: &[u8]) -> sys::Result<()> {
     let (base, len) = (bytes.as_ptr(), bytes.len());
+    let (to, to_len) = name.0.address();
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     again(|| {
         // SAFETY: readable bytes, and an address with its length.
-        unsafe {
-            syscall!(
-                Sysno::sendto,
-                fd,
-                base,
-                len,
-                flags,
-                name.pointer(),
-                name.len
-            )
-        }
-        .map_err(|e| e.into_raw())
+        unsafe { syscall!(Sysno::sendto, fd, base, len, flags, to, to_len) }
+            .map_err(|e| e.into_raw())
     })
     .map(drop)
 }
@@ -346,15 +334,12 @@ fn socket() -> sys::Result<i32> {
 pub fn named(name: &Name) -> sys::Result<i32> {
     let fd = socket()?;
     let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);
-    sys::bind(fd, name).inspect_err(|_| hidden::close(fd))?;
+    sys::bind(fd, &name.0).inspect_err(|_| hidden::close(fd))?;
     Ok(fd)
 }
 
-/// An abstract name.
-pub struct Name {
-    address: libc::sockaddr_un,
-    len: u32,
-}
+/// An abstract name, as an address and its length.
+pub struct Name((libc::sockaddr_un, u32));
 
 impl Name {
     pub fn port(port: u16) -> Name {
@@ -381,7 +366,7 @@ impl Name {
     /// Whatever name the kernel chooses.
     pub fn anonymous() -> Name {
         let mut name = Name::new(0, "", 0);
-        name.len = size_of::<libc::sa_family_t>() as u32;
+        name.0.1 = size_of::<libc::sa_family_t>() as u32;
         name
     }
 
@@ -399,19 +384,7 @@ impl Name {
         let mut rest = &mut text[..];
         let _ = write!(rest, "headwater-sctp/{what}");
         let used = 64 - rest.len();
-        let (address, len) = unix::named(&text[..used]);
-        Name { address, len }
-    }
-
-    pub fn pointer(&self) -> *const libc::sockaddr {
-        &raw const self.address as *const _
-    }
-}
-
-// SAFETY: `len` of its bytes are the address.
-unsafe impl SocketAddress for Name {
-    fn address(&self) -> (*const libc::sockaddr, u32) {
-        (self.pointer(), self.len)
+        Name(unix::named(&text[..used]))
     }
 }
 
@@ -426,7 +399,7 @@ mod tests {
         let name = Name::stat(sys::getuid(), std::process::id());
         let fd = named(&name).unwrap();
         let peer = socket().unwrap();
-        sys::connect(peer, &name).unwrap();
+        sys::connect(peer, &name.0).unwrap();
         let numbers = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         // Other tests of the process may have some open for a moment.
         let before = numbers();

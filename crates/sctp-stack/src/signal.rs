@@ -204,10 +204,5 @@ impl Drop for Signal {
 
 /// A set for poll(2) of descriptors that may become readable.
 pub fn readable(all: impl Iterator<Item = i32>) -> Vec<libc::pollfd> {
-    let each = all.map(|fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    });
-    each.collect()
+    all.map(|fd| sys::entry(fd, libc::POLLIN)).collect()
 }

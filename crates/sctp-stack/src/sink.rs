@@ -13,6 +13,7 @@ use headwater_sctp::endpoint::AssocId;
 use crate::guarded::Guarded;
 use crate::signal::Signal;
 
+#[derive(Default)]
 pub struct Sink {
     /// Notified of everything that [`Sink::take`] and [`Sink::arrivals`] would tell.
     pub signal: Arc<Signal>,
@@ -46,16 +47,6 @@ pub struct Attached {
 }
 
 impl Sink {
-    #[allow(clippy::new_ret_no_self)]
-    pub fn new() -> Arc<Sink> {
-        Arc::new(Sink {
-            signal: Arc::default(),
-            news: Guarded::new(News::default()),
-            arrivals: AtomicUsize::new(0),
-            room_watchers: AtomicUsize::new(0),
-        })
-    }
-
     /// Port and name of each association that has had news since the last call: an event, something to receive after there was
     /// nothing, room after there was none, the end. The descriptor is not readable any more, but for arrivals.
     pub fn take(&self) -> Vec<(u16, AssocId)> {
@@ -90,10 +81,7 @@ impl Sink {
 
     /// Room to send is worth making the descriptor readable for, until news are taken. There may be several who wait: nobody takes
     /// that back for the others.
-    pub fn want_room(&self, on: bool) {
-        if !on {
-            return;
-        }
+    pub fn want_room(&self) {
         self.signal.want_room(true);
         if self.signal.has_descriptor() {
             self.settle(&self.news.enter());
@@ -104,7 +92,7 @@ impl Sink {
     pub fn watch_room(&self, on: bool) {
         if on {
             self.room_watchers.fetch_add(1, Ordering::SeqCst);
-            self.want_room(true);
+            self.want_room();
         } else {
             self.room_watchers.fetch_sub(1, Ordering::SeqCst);
         }

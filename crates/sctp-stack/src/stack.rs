@@ -290,14 +290,7 @@ impl Stack {
         }
         out.clear();
         if let Some(answer) = out_of_the_blue(packet, out) {
-            link.send(&[Run {
-                bytes: &out[..answer.len],
-                segment: answer.segment.max(1),
-                from: answer.from,
-                to: answer.to,
-                encap: answer.encap,
-                fragment: answer.fragment,
-            }]);
+            link.send(&[Run::of(out, 0, &answer)]);
         }
     }
 

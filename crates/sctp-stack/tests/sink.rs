@@ -39,14 +39,14 @@ impl End {
     fn new() -> End {
         let via = udp_port();
         assert_ne!(via, 0);
-        let sink = Sink::new();
+        let sink = Arc::<Sink>::default();
         let port = Port::bind_for(&here(), 0, &AssocConfig::default(), Some(sink.clone())).unwrap();
         End { sink, port }
     }
 
     /// At all addresses.
     fn any() -> End {
-        let sink = Sink::new();
+        let sink = Arc::<Sink>::default();
         let port = Port::bind_for(&[], 0, &AssocConfig::default(), Some(sink.clone())).unwrap();
         End { sink, port }
     }
@@ -175,7 +175,7 @@ fn an_association_that_moves_tells_its_new_socket() {
     let (ours, theirs) = pair(&client, &server);
     say(&ours, b"before");
     server.hear_of(&theirs);
-    let peeled = Sink::new();
+    let peeled = Arc::<Sink>::default();
     theirs.attach(&peeled);
     assert_eq!(peeled.take(), [(server.port.port(), theirs.id())]);
     let mut buffer = [0; 10];
@@ -196,7 +196,7 @@ fn room_is_told_after_there_was_none() {
     client.sink.take();
     let mut buffer = [0; 20_000];
     let fd = client.sink.descriptor().unwrap();
-    client.sink.want_room(true);
+    client.sink.want_room();
     wait(&client.sink, || {
         while theirs.receive(&mut buffer).is_ok() {}
         is_readable(fd)
@@ -214,7 +214,7 @@ fn a_wait_ends_with_other_descriptors_too() {
     // SAFETY: room for two descriptors.
     assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
     let wait_beside = || {
-        let sink = Sink::new();
+        let sink = Arc::<Sink>::default();
         stack.wait(&sink.signal, sys::now() + LONG, &pipe[..1], || false)
     };
     let say = || {
@@ -268,10 +268,17 @@ fn a_port_can_be_had_again_while_associations_keep_it() {
     let (client, server) = (End::new(), End::listening());
     let (ours, theirs) = pair(&client, &server);
     let number = server.port.port();
-    let bind = || Port::bind_for(&here(), number, &AssocConfig::default(), Some(Sink::new()));
+    let bind = || {
+        Port::bind_for(
+            &here(),
+            number,
+            &AssocConfig::default(),
+            Some(Arc::default()),
+        )
+    };
     assert_eq!(bind().err(), Some(libc::EADDRINUSE), "it has a user");
     drop(server);
-    let sink = Sink::new();
+    let sink = Arc::<Sink>::default();
     let mut port =
         Port::bind_for(&here(), number, &AssocConfig::default(), Some(sink.clone())).unwrap();
     port.listen(10).unwrap();

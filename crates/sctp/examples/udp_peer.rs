@@ -305,7 +305,7 @@ impl<'a> Driver<'a> {
 
     fn receive(&mut self, id: AssocId) {
         let mut buffer = vec![0; 1 << 16];
-        while let Some(piece) = self.endpoint.receive(self.now(), id, &mut buffer) {
+        while let Some(piece) = self.endpoint.receive(id, &mut buffer) {
             self.received.1 += piece.len as u64;
             self.received.0 += u64::from(piece.end);
             if matches!(self.options.work, Work::Discard | Work::Source { .. }) {

@@ -36,7 +36,8 @@ use crate::features::Features;
 use crate::path::{Path, PathId, PathState, Paths};
 use crate::recv::{Received, Receiver};
 use crate::reset::Reset;
-use crate::send::{Outgoing, SendRefused, Sender};
+pub use crate::send::SendError;
+use crate::send::{Outgoing, Sender};
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::{Timer, Timers};
@@ -64,17 +65,6 @@ pub enum State {
     ShutdownSent,
     ShutdownReceived,
     ShutdownAckSent,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SendError {
-    /// Not now: [`Event::Writable`] will say when.
-    NoRoom,
-    BadStream,
-    /// It is shut down, or over.
-    Closed,
-    /// It could never be sent.
-    TooBig,
 }
 
 /// Counts since the association began.
@@ -259,25 +249,20 @@ impl Association {
         data: &[u8],
         more: bool,
     ) -> Result<(), SendError> {
-        match self.state {
-            State::CookieWait | State::CookieEchoed | State::Established => {}
-            _ => return Err(SendError::Closed),
+        if !self.is_opening() && self.state != State::Established {
+            return Err(SendError::Closed);
         }
-        match self.sender.enqueue(now, message, data, more) {
+        let taken = self.sender.enqueue(now, message, data, more);
+        match taken {
             Ok(()) => {
                 self.stats.messages_out += u64::from(!more);
                 self.set_expiry();
                 self.last_traffic = now;
-                Ok(())
             }
-            Err(SendRefused::NoRoom) => {
-                self.want_room(1);
-                Err(SendError::NoRoom)
-            }
-            Err(SendRefused::BadStream) => Err(SendError::BadStream),
-            Err(SendRefused::Closed) => Err(SendError::Closed),
-            Err(SendRefused::TooBig) => Err(SendError::TooBig),
+            Err(SendError::NoRoom) => self.want_room(1),
+            Err(_) => {}
         }
+        taken
     }
 
     /// Receives from the message in front, or from the rest of it.

@@ -211,6 +211,7 @@ pub struct Auth {
     active: u16,
     /// That of the packet that is being made.
     signing: u16,
+    /// The algorithm that packets are signed with: the first of the peer's that we have.
     hmac: Hmac,
 }
 
@@ -278,16 +279,6 @@ impl Auth {
             .ok_or(KeyError::Unknown)?;
         self.keys.remove(at);
         Ok(())
-    }
-
-    /// The number of the key that packets are signed with.
-    pub fn active(&self) -> u16 {
-        self.active
-    }
-
-    /// The algorithm that packets are signed with: the first of the peer's that we have.
-    pub fn hmac(&self) -> Hmac {
-        self.hmac
     }
 
     /// The peer wants chunks of this type authenticated.

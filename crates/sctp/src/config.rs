@@ -1,6 +1,5 @@
 //! What an endpoint and its associations are told; the defaults are those that RFC 9260 section 16 recommends.
 
-use core::fmt;
 use core::time::Duration;
 
 use crate::congestion::{CongestionControl, Rfc9260};
@@ -13,6 +12,7 @@ use crate::wire::chunk::LEAST_WINDOW;
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
 
 /// Of an endpoint.
+#[derive(Debug)]
 pub struct Config {
     /// For associations that peers begin.
     pub association: AssocConfig,
@@ -35,14 +35,6 @@ impl Config {
             ipv4: true,
             ipv6: true,
         }
-    }
-}
-
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("association", &self.association)
-            .finish_non_exhaustive()
     }
 }
 
@@ -124,6 +116,12 @@ impl AssocConfig {
         }
     }
 
+    /// Keeps a shared key, in place of another of its number.
+    pub fn keep_key(&mut self, number: u16, secret: &[u8]) {
+        self.shared_keys.retain(|(known, _)| *known != number);
+        self.shared_keys.push((number, secret.to_vec()));
+    }
+
     /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).
     pub fn window_to_offer(&self) -> usize {
         self.receive_window.max(LEAST_WINDOW as usize)
@@ -160,7 +158,7 @@ impl Default for AssocConfig {
             interleave: false,
             partial_reliability: true,
             reconfiguration: true,
-            allowed: Allowed::default(),
+            allowed: Allowed::ALL,
             address_reconfiguration: false,
             authentication: false,
             authenticated_chunks: Vec::new(),
@@ -176,20 +174,17 @@ impl Default for AssocConfig {
     }
 }
 
-/// What peers may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Allowed {
-    pub streams: bool,
-    pub association: bool,
-    pub more_streams: bool,
-}
+/// What peers may do, as bits: those that SCTP_ENABLE_STREAM_RESET has for ourselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Allowed(pub u8);
 
-impl Default for Allowed {
-    fn default() -> Allowed {
-        Allowed {
-            streams: true,
-            association: true,
-            more_streams: true,
-        }
+impl Allowed {
+    pub const STREAMS: Allowed = Allowed(1);
+    pub const ASSOCIATION: Allowed = Allowed(2);
+    pub const MORE_STREAMS: Allowed = Allowed(4);
+    pub const ALL: Allowed = Allowed(7);
+
+    pub fn has(self, what: Allowed) -> bool {
+        self.0 & what.0 != 0
     }
 }

@@ -19,7 +19,7 @@ use crate::time::Time;
 pub const SIGNATURE: usize = 32;
 
 /// Signs cookies. Another implementation may share its keys between hosts.
-pub trait CookieKeys: Send {
+pub trait CookieKeys: core::fmt::Debug + Send {
     fn sign(&mut self, now: Time, bytes: &[u8]) -> [u8; SIGNATURE];
 
     /// Whether the signature is one that [`sign`](Self::sign) made not too long ago. Takes the same time wherever it is wrong.

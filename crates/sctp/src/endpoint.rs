@@ -327,17 +327,9 @@ impl Endpoint {
 
     /// Appends the next packet to `out`, or up to `most` of one size for one destination. Until `None`.
     pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Transmit> {
-        if let Some(packet) = self.loose.pop_front() {
-            out.extend_from_slice(&packet.packet);
-            return Some(Transmit {
-                from: packet.from,
-                to: packet.to,
-                encap: packet.encap,
-                segment: packet.packet.len(),
-                len: packet.packet.len(),
-                probe: false,
-                fragment: false,
-            });
+        if let Some((transmit, packet)) = self.loose.pop_front() {
+            out.extend_from_slice(&packet);
+            return Some(transmit);
         }
         while let Some(id) = self.busy.pop_front() {
             let Some(association) = self.table.get_mut(id) else {
@@ -404,7 +396,7 @@ impl Endpoint {
     }
 
     /// Receives from the message in front, or from the rest of it; `None`: there is nothing.
-    pub fn receive(&mut self, _now: Time, id: AssocId, into: &mut [u8]) -> Option<Received> {
+    pub fn receive(&mut self, id: AssocId, into: &mut [u8]) -> Option<Received> {
         let association = self.table.get_mut(id)?;
         let received = association.receive(into);
         if association.sack_now {
@@ -572,7 +564,7 @@ impl Endpoint {
     fn new_tag(&mut self) -> u32 {
         loop {
             let tag = self.random.next_u32();
-            if tag != 0 && !self.table.has_tag(tag) {
+            if tag != 0 && self.table.find_tag(tag).is_none() {
                 return tag;
             }
         }

@@ -23,8 +23,25 @@ pub struct Transmit {
     pub segment: usize,
     /// Bytes of all of them.
     pub len: usize,
-    /// It may be too long for the path, and must not be cut up on its way.
-    pub probe: bool,
     /// It is too long for the path, which was wider when its data was cut: IP has to fragment it, whatever it does with others.
     pub fragment: bool,
+}
+
+impl Transmit {
+    /// A single packet.
+    pub(crate) fn one(
+        from: Option<IpAddr>,
+        to: IpAddr,
+        encap: Option<u16>,
+        len: usize,
+    ) -> Transmit {
+        Transmit {
+            from,
+            to,
+            encap,
+            segment: len,
+            len,
+            fragment: false,
+        }
+    }
 }

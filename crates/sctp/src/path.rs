@@ -21,14 +21,26 @@ pub(crate) fn is_host(addr: IpAddr) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PathId(pub u8);
 
+impl PathId {
+    /// The paths that have a bit in a set.
+    #[inline]
+    pub(crate) fn each(mut bits: u64) -> impl Iterator<Item = PathId> {
+        core::iter::from_fn(move || {
+            let id = PathId(bits.trailing_zeros() as u8);
+            (bits != 0).then(|| bits &= bits - 1).map(|()| id)
+        })
+    }
+}
+
+/// In the order of T_SCTP_PATH_INACTIVE and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// Not yet known to be the peer's (RFC 9260 5.4): nothing but HEARTBEATs go there.
-    Unconfirmed,
+    Inactive,
     Active,
     /// Too many errors to be used by choice (RFC 7829).
     PotentiallyFailed,
-    Inactive,
+    /// Not yet known to be the peer's (RFC 9260 5.4): nothing but HEARTBEATs go there.
+    Unconfirmed,
 }
 
 #[derive(Debug)]

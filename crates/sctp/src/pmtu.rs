@@ -29,7 +29,7 @@ const LEAST: usize = 548;
 /// What the usual links carry inside IPv6 and UDP: 1280, 1400, 1420, 1480, 1492, 1500, 4464, 9000.
 const COMMON: [usize; 8] = [1232, 1352, 1372, 1432, 1444, 1452, 4416, 8952];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pmtu {
     base: usize,
     max: usize,
@@ -62,17 +62,9 @@ impl Pmtu {
             base,
             max,
             mtu: base,
-            ceiling: max + 1,
-            hint: max,
-            wanted: None,
-            in_flight: false,
-            lost: 0,
-            last: Time::default(),
-            timeouts: 0,
-            fixed: false,
-            too_large: false,
+            ..Pmtu::default()
         };
-        pmtu.choose();
+        pmtu.search_anew();
         pmtu
     }
 

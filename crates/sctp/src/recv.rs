@@ -25,7 +25,6 @@ pub use acks::SackWanted;
 
 use crate::config::AssocConfig;
 use crate::serial::{Mid, Ssn, Tsn, numbers};
-use crate::time::Time;
 use crate::wire::{Data, Forward, PacketBuilder};
 use acks::Acks;
 use map::TsnMap;
@@ -58,18 +57,6 @@ pub struct ReceiveConfig {
     pub interleaved_delivery: bool,
 }
 
-impl Default for ReceiveConfig {
-    fn default() -> ReceiveConfig {
-        ReceiveConfig {
-            window: 1 << 20,
-            partial_delivery_point: 1 << 17,
-            interleave: false,
-            sack_every: 2,
-            interleaved_delivery: false,
-        }
-    }
-}
-
 /// What became of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placed {
@@ -84,7 +71,7 @@ pub enum DataError {
     /// The association is to be aborted with this cause.
     NoUserData(Tsn),
     /// An ERROR is to be sent; the chunk itself counts as come.
-    BadStream { stream: u16, tsn: Tsn },
+    BadStream(u16),
     /// The association is to be aborted.
     Violation(&'static str),
 }
@@ -160,12 +147,10 @@ impl Receiver {
     }
 
     /// Takes a DATA or I-DATA chunk.
-    pub fn on_data(&mut self, _now: Time, data: &Data) -> Result<Placed, DataError> {
+    pub fn on_data(&mut self, data: &Data) -> Result<Placed, DataError> {
         self.acks.data(data.immediate);
         if data.interleaved != self.config.interleave {
-            return Err(DataError::Violation(
-                "a data chunk of the kind that was not agreed on",
-            ));
+            return Err(DataError::Violation("DATA and I-DATA in one association"));
         }
         if data.payload.is_empty() {
             return Err(DataError::NoUserData(data.tsn));
@@ -183,10 +168,7 @@ impl Receiver {
         }
         self.map.insert(tsn);
         if data.stream >= self.streams {
-            return Err(DataError::BadStream {
-                stream: data.stream,
-                tsn: data.tsn,
-            });
+            return Err(DataError::BadStream(data.stream));
         }
         self.acks.taken(data.payload.len());
         self.place(tsn, data).map_err(DataError::Violation)?;
@@ -206,7 +188,7 @@ impl Receiver {
 
     /// A packet has been handled as a whole.
     #[inline]
-    pub fn end_of_packet(&mut self, _now: Time) {
+    pub fn end_of_packet(&mut self) {
         self.acks.end_of_packet(self.map.has_gaps());
     }
 
@@ -379,7 +361,7 @@ impl Receiver {
     pub fn restart(&mut self, next: Tsn) {
         self.reset_streams(&[]);
         self.discard(Slot::ALL, |_| true);
-        self.map.restart(next);
+        self.map = TsnMap::new(next);
         self.skipped_to = None;
         self.acks.told(self.window());
     }

@@ -12,11 +12,12 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub use crate::config::Allowed;
+use crate::config::Allowed;
 use crate::event::{Event, Outcome};
 use crate::recv::Receiver;
 use crate::send::Sender;
 use crate::serial::Tsn;
+use crate::wire::chunk::kind;
 use crate::wire::{List, PacketBuilder, Param, ParamBuilder, Params};
 
 /// Streams named in one request, so that it fits any packet; longer lists are cut.
@@ -104,6 +105,7 @@ impl Reset {
     /// Request numbers begin with the initial TSNs.
     pub fn new(local: Tsn, peer: Tsn) -> Reset {
         Reset {
+            allowed: Allowed::ALL,
             number: local,
             expected: peer,
             ..Reset::default()
@@ -189,7 +191,7 @@ impl Reset {
             outstanding.number = Some(number);
         }
         (outstanding.due, outstanding.open) = (false, true);
-        put(packet, &body);
+        packet.bytes(kind::RE_CONFIG, 0, &body);
         true
     }
 
@@ -262,18 +264,20 @@ impl Reset {
     }
 
     fn write_answers(&mut self, packet: &mut PacketBuilder) {
-        let mut body = Vec::new();
         let fit = packet.room().saturating_sub(HEAD) / 20;
-        for answer in self.unsent.drain(..fit.min(self.unsent.len())) {
-            ParamBuilder::new(&mut body).put(&Param::Response {
-                request: answer.number.0,
-                result: answer.result,
-                next: answer.next,
-            });
+        let fit = fit.min(self.unsent.len());
+        if fit == 0 {
+            return;
         }
-        if !body.is_empty() {
-            put(packet, &body);
-        }
+        packet.re_config(|params| {
+            for answer in self.unsent.drain(..fit) {
+                params.put(&Param::Response {
+                    request: answer.number.0,
+                    result: answer.result,
+                    next: answer.next,
+                });
+            }
+        });
     }
 
     fn on_response(
@@ -388,7 +392,7 @@ impl Reset {
         receiver: &mut Receiver,
         events: &mut Vec<Event>,
     ) -> u32 {
-        if !self.allowed.streams {
+        if !self.allowed.has(Allowed::STREAMS) {
             return result::DENIED;
         }
         if streams.iter().any(|stream| stream >= receiver.streams()) {
@@ -418,7 +422,7 @@ impl Reset {
 
     /// The peer wants us to reset streams of ours. That it is done, our own request says.
     fn reset_outgoing(&mut self, number: Tsn, streams: &List, sender: &Sender) -> u32 {
-        if !self.allowed.streams {
+        if !self.allowed.has(Allowed::STREAMS) {
             return result::DENIED;
         }
         if streams.iter().any(|stream| stream >= sender.streams()) {
@@ -443,7 +447,7 @@ impl Reset {
         receiver: &mut Receiver,
         events: &mut Vec<Event>,
     ) -> u32 {
-        if !self.allowed.association {
+        if !self.allowed.has(Allowed::ASSOCIATION) {
             return result::DENIED;
         }
         // Both at once would end with two ideas of which TSNs are next.
@@ -478,7 +482,7 @@ impl Reset {
     }
 
     fn add_incoming(&mut self, more: u16, receiver: &mut Receiver, events: &mut Vec<Event>) -> u32 {
-        if !self.allowed.more_streams || !receiver.add_streams(more) {
+        if !self.allowed.has(Allowed::MORE_STREAMS) || !receiver.add_streams(more) {
             return result::DENIED;
         }
         events.push(Event::StreamsAdded {
@@ -491,7 +495,10 @@ impl Reset {
 
     fn add_outgoing(&mut self, more: u16, sender: &Sender) -> u32 {
         let full = self.queue.len() >= MOST_QUEUED;
-        if !self.allowed.more_streams || full || sender.streams().checked_add(more).is_none() {
+        if !self.allowed.has(Allowed::MORE_STREAMS)
+            || full
+            || sender.streams().checked_add(more).is_none()
+        {
             return result::DENIED;
         }
         self.push(Ask::AddOutgoing(more), None);
@@ -601,12 +608,4 @@ impl Outstanding {
             }),
         };
     }
-}
-
-fn put(packet: &mut PacketBuilder, body: &[u8]) {
-    packet.re_config(|params| {
-        for param in Params::new(body).map_while(Result::ok) {
-            params.put(&param);
-        }
-    });
 }

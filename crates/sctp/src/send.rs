@@ -85,7 +85,7 @@ pub struct Outgoing {
     pub key: Option<u16>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SendConfig {
     pub nagle: bool,
     /// Messages that wait are joined: see [`AssocConfig::joins`](crate::config::AssocConfig::joins).
@@ -103,12 +103,12 @@ pub struct SendConfig {
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SendRefused {
-    /// Not now: [`Sender::room`] tells when.
+pub enum SendError {
+    /// Not now: [`Event::Writable`](crate::event::Event::Writable) will say when, and [`Sender::room`] tells.
     NoRoom,
     /// There is no such stream.
     BadStream,
-    /// [`Sender::close`] was called.
+    /// It is shut down ([`Sender::close`]), or over.
     Closed,
     /// Longer than the buffer, or empty: neither can be sent.
     TooBig,
@@ -273,15 +273,15 @@ impl Sender {
         about: &Outgoing,
         data: &[u8],
         more: bool,
-    ) -> Result<(), SendRefused> {
+    ) -> Result<(), SendError> {
         if self.closed {
-            return Err(SendRefused::Closed);
+            return Err(SendError::Closed);
         }
         if usize::from(about.stream) >= self.queues.streams() {
-            return Err(SendRefused::BadStream);
+            return Err(SendError::BadStream);
         }
         if data.is_empty() || data.len() > self.config.buffer {
-            return Err(SendRefused::TooBig);
+            return Err(SendError::TooBig);
         }
         if self.buffered + data.len() > self.config.buffer {
             self.make_room(about, data.len())?;
@@ -386,7 +386,7 @@ impl Sender {
     }
 
     /// The full buffer takes `len` more bytes all the same, or gives up messages of less worth for them.
-    fn make_room(&mut self, about: &Outgoing, len: usize) -> Result<(), SendRefused> {
+    fn make_room(&mut self, about: &Outgoing, len: usize) -> Result<(), SendError> {
         let missing = self.buffered + len - self.config.buffer;
         if self.queues.is_locked_by(about.stream, about.unordered) {
             // Nothing else can be sent before this message's end, so the others must not keep it out.
@@ -412,13 +412,13 @@ impl Sender {
             }
         }
         if freed < missing {
-            return Err(SendRefused::NoRoom);
+            return Err(SendError::NoRoom);
         }
         for slot in victims {
             self.abandon(slot);
         }
         match self.buffered + len > self.config.buffer {
-            true => Err(SendRefused::NoRoom),
+            true => Err(SendError::NoRoom),
             false => Ok(()),
         }
     }

@@ -47,12 +47,6 @@ macro_rules! serial {
             pub const fn since(self, earlier: Self) -> $int {
                 self.0.wrapping_sub(earlier.0)
             }
-
-            /// The later of the two.
-            #[inline]
-            pub const fn later(self, other: Self) -> Self {
-                if self.before(other) { other } else { self }
-            }
         }
     };
 }

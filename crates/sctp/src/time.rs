@@ -1,6 +1,6 @@
 //! The time as its users tell it: nanoseconds since a start that they choose, and never backwards.
 
-use core::ops::{Add, Sub};
+use core::ops::Add;
 use core::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -20,17 +20,6 @@ impl Add<Duration> for Time {
         Time(
             self.0
                 .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
-        )
-    }
-}
-
-impl Sub<Duration> for Time {
-    type Output = Time;
-
-    fn sub(self, by: Duration) -> Time {
-        Time(
-            self.0
-                .saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
         )
     }
 }

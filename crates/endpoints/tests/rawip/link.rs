@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use headwater_sctp_stack::link::raw::{Raw, Unusable, is_usable};
-use headwater_sctp_stack::link::{Link, Run, Unreachable};
+use headwater_sctp_stack::link::{Link, Run, Transmit, Unreachable};
 
 use crate::network::{drop_privileges, inside};
 use crate::until;
@@ -18,13 +18,14 @@ fn packet(source: u16, destination: u16, chunk: u8) -> Vec<u8> {
     bytes
 }
 
-fn run<'a>(bytes: &'a [u8], segment: usize, to: IpAddr) -> Run<'a> {
-    Run {
-        bytes,
-        segment,
+/// Packets of this size.
+fn packets(segment: usize, to: IpAddr) -> Transmit {
+    Transmit {
         from: None,
         to,
         encap: None,
+        segment,
+        len: segment,
         fragment: false,
     }
 }
@@ -58,9 +59,10 @@ fn a_process_sees_packets_for_its_own_ports_and_one_sees_strangers() {
                 let (to_second, stranger, sack) =
                     (packet(1, 6000, 1), packet(1, 7000, 1), packet(1, 7001, 3));
                 let both = [packet(1, 5000, 1), packet(1, 49_200, 0)].concat();
-                let runs = [&to_second, &stranger, &sack].map(|bytes| run(bytes, 16, home));
+                let how = &packets(16, home);
+                let runs = [&to_second, &stranger, &sack].map(|bytes| Run { bytes, how });
                 assert_eq!(first.send(&runs), 3);
-                assert_eq!(first.send(&[run(&both, 16, home)]), 1);
+                assert_eq!(first.send(&[Run { bytes: &both, how }]), 1);
                 assert_eq!(ports(&second, 2), [6000, 49_200]);
                 // The holder sees all of them but the lone acknowledgement.
                 assert_eq!(ports(&first, 4), [6000, 7000, 5000, 49_200]);
@@ -86,11 +88,9 @@ fn too_long_packets_are_reported_with_the_limit() {
         assert_eq!(link.largest(home), 65_512);
         let mut long = packet(5000, 1, 0);
         long.resize(65_520, 0);
-        assert_eq!(
-            link.send(&[run(&long, long.len(), home)]),
-            1,
-            "it will never be taken"
-        );
+        let (bytes, how) = (&long, &packets(long.len(), home));
+        let sent = link.send(&[Run { bytes, how }]);
+        assert_eq!(sent, 1, "it will never be taken");
         let mut said = Vec::new();
         let told = until("trouble", || {
             link.troubles(&mut |r| said.push((r.to, r.what)));

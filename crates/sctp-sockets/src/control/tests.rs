@@ -2,6 +2,7 @@ use headwater_sctp::serial::{Mid, Ssn, Tsn};
 use proptest::prelude::*;
 
 use super::*;
+use crate::abi::SCTP_NOTIFICATION;
 
 fn message(kind: i32, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -28,11 +29,13 @@ fn has_info(asked: &Asked) -> bool {
 #[test]
 fn without_control_data_the_defaults_hold() {
     let defaults = SendInfo {
-        stream: 3,
-        ppid: 9,
+        raw: sctp_sndinfo {
+            snd_sid: 3,
+            snd_ppid: 9,
+            ..Default::default()
+        },
         key: Some(2),
         reliability: Reliability::Rtx(1),
-        ..SendInfo::default()
     };
     let asked = read(&[], &defaults).unwrap();
     assert_eq!((asked.info, has_info(&asked)), (defaults, false));
@@ -52,7 +55,7 @@ fn sndrcv_says_everything_in_one() {
     };
     let asked = asked(&message(SCTP_SNDRCV, raw.bytes()));
     assert!(has_info(&asked));
-    assert_eq!(asked.info.assoc, 11);
+    assert_eq!(asked.info.raw.snd_assoc_id, 11);
     let expected = Outgoing {
         stream: 5,
         ppid: 46,
@@ -105,19 +108,24 @@ fn sndinfo_leaves_the_default_reliability_which_prinfo_changes_wherever_it_stand
     ] {
         let asked = read(&control, &defaults).unwrap();
         let expected = Reliability::Ttl(Duration::from_millis(20));
-        assert_eq!((asked.info.stream, asked.info.reliability), (1, expected));
+        let info = asked.info;
+        assert_eq!((info.raw.snd_sid, info.reliability), (1, expected));
     }
 }
 
 #[test]
 fn what_was_asked_holds_over_an_associations_defaults_too() {
+    let of_stream = |snd_sid| sctp_sndinfo {
+        snd_sid,
+        ..Default::default()
+    };
     let defaults = SendInfo {
-        stream: 4,
+        raw: of_stream(4),
         key: Some(1),
         ..SendInfo::default()
     };
     let of_association = SendInfo {
-        stream: 6,
+        raw: of_stream(6),
         reliability: Reliability::Rtx(2),
         ..defaults
     };
@@ -215,16 +223,15 @@ fn a_received_message_is_described_byte_for_byte() {
         context: 6,
         cumtsn: 0x12,
     };
-    let next = Next {
-        stream: 1,
-        ppid: 0x0a0b_0c0d,
-        len: 99,
-        notification: true,
-        assoc: 5,
-        unordered: false,
+    let next = sctp_nxtinfo {
+        nxt_sid: 1,
+        nxt_flags: SCTP_NOTIFICATION,
+        nxt_ppid: 0x0a0b_0c0d_u32.to_be(),
+        nxt_length: 99,
+        nxt_assoc_id: 5,
     };
     let mut control = Vec::new();
-    write(&mut control, (true, true, true), &came, Some(&next));
+    write(&mut control, (true, true), &came, Some(&next));
     #[rustfmt::skip]
     let expected: [u8; 32 + 48 + 48] = [
         32, 0, 0, 0, 0, 0, 0, 0, 132, 0, 0, 0, 4, 0, 0, 0,
@@ -247,14 +254,9 @@ fn only_what_is_wanted_is_written() {
         cumtsn: 0,
     };
     let mut control = Vec::new();
-    write(&mut control, (false, false, true), &came, None);
+    write(&mut control, (false, false), &came, None);
     assert!(control.is_empty());
-    write(
-        &mut control,
-        (false, true, false),
-        &came,
-        Some(&Next::default()),
-    );
+    write(&mut control, (false, true), &came, None);
     assert_eq!(control.len(), 48);
     assert_eq!(i32_at(&control, LEN + 4), Some(SCTP_RCVINFO));
 }

@@ -85,8 +85,18 @@ impl Core {
             }
             libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW => self.options.receive_timeout = time(value)?,
             libc::SO_SNDTIMEO | SO_SNDTIMEO_NEW => self.options.send_timeout = time(value)?,
-            libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => self.set_send_buffer(number()?),
-            libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => self.set_receive_buffer(number()?),
+            libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => {
+                let told = doubled(number()?, LEAST_SNDBUF);
+                self.options.sndbuf = told;
+                self.tune(&self.everybody(), |s| s.config.send_buffer = within(told));
+            }
+            libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => {
+                let told = doubled(number()?, LEAST_RCVBUF);
+                self.options.rcvbuf = told;
+                self.tune(&self.everybody(), |s| {
+                    s.config.receive_window = within(told)
+                });
+            }
             // Interfaces are the links' business.
             libc::SO_BINDTODEVICE => {}
             _ => return self.keep(SOL_SOCKET, name, number, &SOCKET),
@@ -122,23 +132,6 @@ impl Core {
             _ => self.kept(SOL_SOCKET, name, &SOCKET)?,
         };
         to.cut(number.bytes())
-    }
-
-    /// Linux tells twice of what it was given, for its own costs.
-    fn set_send_buffer(&mut self, bytes: i32) {
-        let told = doubled(bytes, LEAST_SNDBUF);
-        self.options.sndbuf = told;
-        self.tune(&self.everybody(), |shared| {
-            shared.config.send_buffer = (told as usize).max(LEAST_WITHIN);
-        });
-    }
-
-    fn set_receive_buffer(&mut self, bytes: i32) {
-        let told = doubled(bytes, LEAST_RCVBUF);
-        self.options.rcvbuf = told;
-        self.tune(&self.everybody(), |shared| {
-            shared.config.receive_window = (told as usize).max(LEAST_WITHIN);
-        });
     }
 
     /// An int, or a byte in its place. EINVAL: V6ONLY behind bind(2).
@@ -201,18 +194,19 @@ impl Answer<'_> {
     }
 }
 
+/// Linux tells twice of what it was given, for its own costs.
 fn doubled(bytes: i32, least: u32) -> u32 {
     let bytes = u32::try_from(bytes).unwrap_or(0).min(MOST_BUFFER / 2);
     (2 * bytes).max(least)
 }
 
+fn within(told: u32) -> usize {
+    (told as usize).max(LEAST_WITHIN)
+}
+
 /// struct timeval; zero is without end, less than zero no time at all.
 fn time(value: &[u8]) -> sys::Result<Option<Duration>> {
-    let word = |at: usize| {
-        let bytes = value.get(at..at + 8).and_then(|b| b.try_into().ok());
-        bytes.map(i64::from_ne_bytes).ok_or(libc::EINVAL)
-    };
-    let (seconds, micros) = (word(0)?, word(8)?);
+    let [seconds, micros]: [i64; 2] = read(value)?;
     if !(0..1_000_000).contains(&micros) {
         return Err(libc::EDOM);
     }

@@ -37,9 +37,7 @@ impl Core {
         if count == 0 || count > MOST_HMACS {
             return Err(libc::EINVAL);
         }
-        let list = value[size_of::<sctp_hmacalgo>()..].get(..2 * count);
-        let list = list.ok_or(libc::EINVAL)?.chunks_exact(2);
-        let hmacs: Vec<u16> = list.map(|c| u16::from_ne_bytes([c[0], c[1]])).collect();
+        let hmacs = list_behind::<sctp_hmacalgo>(value, count)?;
         if hmacs.iter().any(|&id| Hmac::from_id(id).is_none()) {
             return Err(libc::EOPNOTSUPP);
         }
@@ -54,12 +52,7 @@ impl Core {
     }
 
     pub(super) fn get_hmacs(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let hmacs = &self.options.hmacs;
-        let mut told = (hmacs.len() as u32).bytes().to_vec();
-        hmacs
-            .iter()
-            .for_each(|id| told.extend_from_slice(id.bytes()));
-        to.tell_bytes(&told)
+        to.tell_list(&self.options.hmacs)
     }
 
     /// EINVAL: the key is longer than the value; EACCES: the association does not authenticate.
@@ -158,18 +151,15 @@ impl Core {
     }
 
     pub(super) fn get_active_key(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_authkeyid = to.asked()?;
-        let shared = self.shared_of(asked.scact_assoc_id)?;
-        to.tell(&sctp_authkeyid {
-            scact_keynumber: shared.config.active_key,
-            ..asked
-        })
+        let mut told: sctp_authkeyid = to.asked()?;
+        told.scact_keynumber = self.shared_of(told.scact_assoc_id)?.config.active_key;
+        to.tell(&told)
     }
 
     /// What the peer wants authenticated, or what we want. EINVAL: no association has said what.
     pub(super) fn get_auth_chunks(&self, to: &mut Answer<'_>, peers: bool) -> sys::Result<()> {
-        let asked: sctp_authchunks = to.asked()?;
-        let id = asked.gauth_assoc_id;
+        let mut head: sctp_authchunks = to.asked()?;
+        let id = head.gauth_assoc_id;
         let of = if peers {
             Some(self.one(id)?)
         } else {
@@ -186,10 +176,7 @@ impl Core {
             None if peers => Vec::new(),
             None => self.shared(of).config.authenticated_chunks.clone(),
         };
-        let head = sctp_authchunks {
-            gauth_number_of_chunks: chunks.len() as u32,
-            ..asked
-        };
+        head.gauth_number_of_chunks = chunks.len() as u32;
         to.tell_bytes(&[head.bytes(), &chunks].concat())
     }
 }

@@ -1,12 +1,12 @@
 //! What goes with messages by default, and what is told of them: events, and messages that were given up.
 
 use headwater_host::sys;
-use headwater_sctp::send::{GivenUp, Policy};
+use headwater_sctp::send::Policy;
 
 use super::whom::Whom;
 use super::*;
 use crate::control::{self, SendInfo};
-use crate::{AssocT, Body, State, notice};
+use crate::{AssocT, State, notice};
 
 /// Flags that a default may have.
 const DEFAULT_FLAGS: u16 = SCTP_UNORDERED | SCTP_ADDR_OVER | SCTP_ABORT | SCTP_EOF;
@@ -17,9 +17,9 @@ impl Core {
         if asked.sinfo_flags & !DEFAULT_FLAGS != 0 {
             return Err(libc::EINVAL);
         }
-        let info = SendInfo::of_sndrcv(asked)?;
-        let whom = self.whom(info.assoc)?;
-        self.change(&whom, |shared| shared.send = SendInfo { assoc: 0, ..info });
+        let mut info = SendInfo::of_sndrcv(asked)?;
+        let whom = self.whom(core::mem::take(&mut info.raw.snd_assoc_id))?;
+        self.change(&whom, |shared| shared.send = info);
         Ok(())
     }
 
@@ -36,13 +36,11 @@ impl Core {
             return Err(libc::EINVAL);
         }
         let whom = self.whom(asked.snd_assoc_id)?;
-        let info = SendInfo::default().with_sndinfo(asked)?;
         self.change(&whom, |shared| {
-            let reliability = shared.send.reliability;
-            shared.send = SendInfo {
-                assoc: 0,
-                reliability,
-                ..info
+            shared.send.key = None;
+            shared.send.raw = sctp_sndinfo {
+                snd_assoc_id: 0,
+                ..*asked
             };
         });
         Ok(())
@@ -50,12 +48,13 @@ impl Core {
 
     pub(super) fn get_default_info(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         let asked: sctp_sndinfo = to.asked()?;
-        to.tell(&self.default_of(asked.snd_assoc_id)?.sndinfo())
+        to.tell(&self.default_of(asked.snd_assoc_id)?.raw)
     }
 
     fn default_of(&self, id: AssocT) -> sys::Result<SendInfo> {
-        let send = self.shared_of(id)?.send;
-        Ok(SendInfo { assoc: id, ..send })
+        let mut send = self.shared_of(id)?.send;
+        send.raw.snd_assoc_id = id;
+        Ok(send)
     }
 
     pub(super) fn set_default_reliability(
@@ -72,14 +71,10 @@ impl Core {
     }
 
     pub(super) fn get_default_reliability(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_default_prinfo = to.asked()?;
-        let send = self.shared_of(asked.pr_assoc_id)?.send;
-        let (policy, value) = control::policy(send.reliability);
-        to.tell(&sctp_default_prinfo {
-            pr_policy: policy,
-            pr_value: value,
-            ..asked
-        })
+        let mut told: sctp_default_prinfo = to.asked()?;
+        let send = self.shared_of(told.pr_assoc_id)?.send;
+        (told.pr_policy, told.pr_value) = control::policy(send.reliability);
+        to.tell(&told)
     }
 
     pub(super) fn set_context(&mut self, asked: &sctp_assoc_value) -> sys::Result<()> {
@@ -117,13 +112,11 @@ impl Core {
     }
 
     pub(super) fn get_event(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_event = to.asked()?;
-        self.options.events.clone().set(asked.se_type, true)?;
-        let shared = self.shared_of(asked.se_assoc_id)?;
-        to.tell(&sctp_event {
-            se_on: shared.events.has(asked.se_type).into(),
-            ..asked
-        })
+        let mut told: sctp_event = to.asked()?;
+        self.options.events.clone().set(told.se_type, true)?;
+        let shared = self.shared_of(told.se_assoc_id)?;
+        told.se_on = shared.events.has(told.se_type).into();
+        to.tell(&told)
     }
 
     /// Who begins to ask for it is told at once that everything is sent, if it is.
@@ -154,16 +147,16 @@ impl Core {
 
     /// How many messages were given up, in all or of one stream. EINVAL: no such policy, no such stream.
     pub(super) fn get_abandoned(&self, to: &mut Answer<'_>, of_stream: bool) -> sys::Result<()> {
-        let asked: sctp_prstatus = to.asked()?;
-        let policy = asked.sprstat_policy;
+        let mut told: sctp_prstatus = to.asked()?;
+        let policy = told.sprstat_policy;
         let all = policy & SCTP_PR_SCTP_ALL != 0 && !of_stream;
         let known = SCTP_PR_SCTP_MASK | if of_stream { 0 } else { SCTP_PR_SCTP_ALL };
         if policy == 0 || policy & !known != 0 {
             return Err(libc::EINVAL);
         }
-        let id = self.one(asked.sprstat_assoc_id)?;
+        let id = self.one(told.sprstat_assoc_id)?;
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
-        let stream = of_stream.then_some(asked.sprstat_sid);
+        let stream = of_stream.then_some(told.sprstat_sid);
         if stream.is_some_and(|stream| stream >= assoc.body.streams().0) {
             return Err(libc::EINVAL);
         }
@@ -173,17 +166,11 @@ impl Core {
             SCTP_PR_SCTP_RTX => Some(Policy::Rtx),
             _ => Some(Policy::Prio),
         };
-        let told = abandoned(&assoc.body, stream, by);
-        to.tell(&sctp_prstatus {
-            sprstat_abandoned_unsent: told.unsent,
-            sprstat_abandoned_sent: told.sent,
-            ..asked
-        })
+        let counts = assoc.body.look(|a| a.sender().abandoned(stream, by));
+        // In memory there is nothing to wait for, and none is given up.
+        let counts = counts.unwrap_or_default();
+        told.sprstat_abandoned_unsent = counts.unsent;
+        told.sprstat_abandoned_sent = counts.sent;
+        to.tell(&told)
     }
-}
-
-/// Messages that were given up before any of them was sent, and after. In memory there is nothing to wait for, and none is.
-fn abandoned(body: &Body, stream: Option<u16>, policy: Option<Policy>) -> GivenUp {
-    let told = body.look(|a| a.sender().abandoned(stream, policy));
-    told.unwrap_or_default()
 }

@@ -21,7 +21,7 @@ pub(super) const MOST_SACK_DELAY: u32 = 500;
 const MOST_AUTOCLOSE: u32 = i32::MAX as u32 / 1000;
 /// Values of SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: unset, off, on.
 pub(super) const EXPOSE_OFF: u32 = 1;
-const EXPOSE_ON: u32 = 2;
+pub(crate) const EXPOSE_ON: u32 = 2;
 
 fn ms(n: u32) -> Duration {
     Duration::from_millis(n.into())
@@ -51,14 +51,12 @@ impl Core {
     }
 
     pub(super) fn get_rto(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_rtoinfo = to.asked()?;
-        let rto = self.shared_of(asked.srto_assoc_id)?.config.rto;
-        to.tell(&sctp_rtoinfo {
-            srto_initial: in_ms(rto.initial),
-            srto_min: in_ms(rto.min),
-            srto_max: in_ms(rto.max),
-            ..asked
-        })
+        let mut told: sctp_rtoinfo = to.asked()?;
+        let rto = self.shared_of(told.srto_assoc_id)?.config.rto;
+        told.srto_initial = in_ms(rto.initial);
+        told.srto_min = in_ms(rto.min);
+        told.srto_max = in_ms(rto.max);
+        to.tell(&told)
     }
 
     /// EINVAL: more errors than all paths may have, where there are several.
@@ -338,8 +336,8 @@ impl Core {
     }
 
     pub(super) fn get_supported(&self, name: i32, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_assoc_value = to.asked()?;
-        let features = self.features(self.one_or_future(asked.assoc_id)?);
+        let mut told: sctp_assoc_value = to.asked()?;
+        let features = self.features(self.one_or_future(told.assoc_id)?);
         let on = match name {
             SCTP_PR_SUPPORTED => features.forward,
             SCTP_RECONFIG_SUPPORTED => features.reconfiguration,
@@ -348,10 +346,8 @@ impl Core {
             SCTP_INTERLEAVING_SUPPORTED => features.interleave,
             _ => false,
         };
-        to.tell(&sctp_assoc_value {
-            assoc_value: on.into(),
-            ..asked
-        })
+        told.assoc_value = on.into();
+        to.tell(&told)
     }
 
     /// What an association's ends have agreed on, or what is offered.
@@ -401,7 +397,6 @@ impl Core {
         }
         let whom = self.whom_or_future(asked.assoc_id)?;
         self.change(&whom, |shared| shared.exposure = asked.assoc_value);
-        self.options.potentially_failed = self.options.exposure == EXPOSE_ON;
         Ok(())
     }
 }

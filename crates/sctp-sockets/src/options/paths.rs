@@ -4,6 +4,9 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use headwater_host::sys;
+use headwater_sctp::asconf::Change;
+use headwater_sctp::association::Association as Engine;
+use headwater_sctp::time::Time;
 use headwater_sctp_stack::choice::is_any;
 use headwater_sctp_stack::option::orders::Order;
 use headwater_sctp_stack::option::status::Path;
@@ -11,7 +14,7 @@ use headwater_sctp_stack::option::status::Path;
 use super::parameters::MOST_SACK_DELAY;
 use super::whom::Whom;
 use super::*;
-use crate::{Assoc, AssocT, Body};
+use crate::{AssocT, Body};
 
 /// struct sctp_paddrparams before it had a flow label.
 const OLD_PARAMETERS: usize = 152;
@@ -64,7 +67,7 @@ impl Core {
     fn ways(&self, id: AssocT, address: &Storage, none: i32) -> sys::Result<Ways> {
         let one = self.path_to(id, address, none)?;
         let whom = match one {
-            Some(_) => Whom::nobody(),
+            Some(_) => Whom::default(),
             None => self.whom_or_future(id)?,
         };
         Ok(Ways { whom, one })
@@ -120,11 +123,13 @@ impl Core {
         }
         let ways = self.ways(asked.spp_assoc_id, &asked.spp_address, libc::EINVAL)?;
         if flags & SPP_HB_DEMAND != 0 {
-            self.demand_heartbeats(&ways)?;
+            self.each_path(&ways, |a, _, host, _| {
+                a.request_heartbeat(host);
+            })?;
         }
         self.change_ways(&ways, |path| adjust(path, &asked));
         if flags & SPP_PMTUD != 0 {
-            self.settle_mtu(&ways);
+            let _ = self.settle_mtu(&ways);
         }
         Ok(())
     }
@@ -174,44 +179,38 @@ impl Core {
         })
     }
 
-    fn demand_heartbeats(&self, ways: &Ways) -> sys::Result<()> {
-        let (assoc, hosts) = self.meant_paths(ways).ok_or(libc::EINVAL)?;
-        assoc.body.change(|a, _| {
+    /// Lets packets have the size that was set, or find their own.
+    fn settle_mtu(&self, ways: &Ways) -> sys::Result<()> {
+        self.each_path(ways, |a, now, host, options| {
+            let (values, most) = (options.path_to(host), options.config.most_mtu);
+            a.set_path(now, host, |path| {
+                let mtu = path.mtu;
+                match values.fixed_mtu() {
+                    Some(fixed) => path.fix_mtu(fixed),
+                    None if values.discovers_mtu => path.search_mtu(mtu, most.max(mtu)),
+                    None => path.fix_mtu(mtu),
+                }
+            });
+        })
+    }
+
+    /// Does it to each path that is meant. EINVAL: those to come are meant.
+    fn each_path(
+        &self,
+        ways: &Ways,
+        act: impl Fn(&mut Engine, Time, IpAddr, &AssocOptions),
+    ) -> sys::Result<()> {
+        let one = ways.one.map(|(id, _)| id);
+        let id = one.or(ways.whom.these.first().copied());
+        let assoc = id.and_then(|id| self.assocs.get(&id)).ok_or(libc::EINVAL)?;
+        let one = ways.one.map(|(_, host)| vec![host]);
+        let hosts = one.unwrap_or_else(|| assoc.body.peer().0);
+        assoc.body.change(|a, now| {
             for host in hosts {
-                a.request_heartbeat(host);
+                act(a, now, host, &assoc.options);
             }
         });
         Ok(())
-    }
-
-    /// Lets packets have the size that was set, or find their own.
-    fn settle_mtu(&self, ways: &Ways) {
-        let Some((assoc, hosts)) = self.meant_paths(ways) else {
-            return;
-        };
-        let most = assoc.options.config.most_mtu;
-        assoc.body.change(|a, now| {
-            for host in hosts {
-                let values = assoc.options.path_to(host);
-                a.set_path(now, host, |path| {
-                    let mtu = path.mtu;
-                    match values.fixed_mtu() {
-                        Some(fixed) => path.fix_mtu(fixed),
-                        None if values.discovers_mtu => path.search_mtu(mtu, most.max(mtu)),
-                        None => path.fix_mtu(mtu),
-                    }
-                });
-            }
-        });
-    }
-
-    /// The association that is meant, and which addresses. `None`: those to come are meant.
-    fn meant_paths(&self, ways: &Ways) -> Option<(&Assoc, Vec<IpAddr>)> {
-        let one = ways.one.map(|(id, _)| id);
-        let id = one.or(ways.whom.these.first().copied())?;
-        let assoc = self.assocs.get(&id)?;
-        let one = ways.one.map(|(_, host)| vec![host]);
-        Some((assoc, one.unwrap_or_else(|| assoc.body.peer().0)))
     }
 
     /// EINVAL (of version 2): the primary would change before it is potentially failed; ENOENT: no such path.
@@ -250,36 +249,25 @@ impl Core {
         let port = u16::from_be(asked.sue_port);
         self.change_ways(&ways, |path| path.encap = port);
         if port > 0 {
-            self.encapsulate(&ways, port);
+            // An association's packets go there from now on.
+            let _ = self.each_path(&ways, |a, now, host, _| {
+                a.set_path(now, host, |path| path.encap = Some(port));
+            });
         }
         Ok(())
     }
 
-    /// Lets an association's packets go to that port from now on.
-    fn encapsulate(&self, ways: &Ways, port: u16) {
-        let Some((assoc, hosts)) = self.meant_paths(ways) else {
-            return;
-        };
-        assoc.body.change(|a, now| {
-            for host in hosts {
-                a.set_path(now, host, |path| path.encap = Some(port));
-            }
-        });
-    }
-
     pub(super) fn get_encapsulation(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_udpencaps = to.asked()?;
-        let (id, address) = (asked.sue_assoc_id, &asked.sue_address);
+        let mut told: sctp_udpencaps = to.asked()?;
+        let (id, address) = (told.sue_assoc_id, &told.sue_address);
         let set = self.values(id, address, libc::ENOENT)?.encap;
         let used = || {
             self.used_path(id, address)
                 .map_or(0, |path| path.encap as u16)
         };
         let port = if set == 0 { used() } else { set };
-        to.tell(&sctp_udpencaps {
-            sue_port: port.to_be(),
-            ..asked
-        })
+        told.sue_port = port.to_be();
+        to.tell(&told)
     }
 
     /// EINVAL: too often; ENOENT: no such path.
@@ -294,12 +282,10 @@ impl Core {
     }
 
     pub(super) fn get_probe_interval(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_probeinterval = to.asked()?;
-        let path = self.values(asked.spi_assoc_id, &asked.spi_address, libc::ENOENT)?;
-        to.tell(&sctp_probeinterval {
-            spi_interval: path.probe_interval,
-            ..asked
-        })
+        let mut told: sctp_probeinterval = to.asked()?;
+        let path = self.values(told.spi_assoc_id, &told.spi_address, libc::ENOENT)?;
+        told.spi_interval = path.probe_interval;
+        to.tell(&told)
     }
 
     pub(super) fn set_primary(&mut self, asked: &sctp_prim) -> sys::Result<()> {
@@ -310,15 +296,13 @@ impl Core {
     }
 
     pub(super) fn get_primary(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_prim = to.asked()?;
-        let id = self.one(asked.ssp_assoc_id)?;
+        let mut told: sctp_prim = to.asked()?;
+        let id = self.one(told.ssp_assoc_id)?;
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
         let (hosts, port) = assoc.body.peer();
         let &host = hosts.first().ok_or(libc::ENOTCONN)?;
-        to.tell(&sctp_prim {
-            ssp_addr: self.told_address(host, port),
-            ..asked
-        })
+        told.ssp_addr = self.told_address(host, port);
+        to.tell(&told)
     }
 
     /// EPERM: the ends have not agreed on changes of addresses; EADDRNOTAVAIL: it is none of ours.
@@ -333,7 +317,7 @@ impl Core {
         if !local.is_empty() && !local.contains(&host) {
             return Err(libc::EADDRNOTAVAIL);
         }
-        assoc.body.obey(&Order::PeerPrimary(host))
+        assoc.body.obey(&Order::Addresses(Change::SetPrimary(host)))
     }
 
     /// As the program wants to see an address.

@@ -1,6 +1,7 @@
 //! What is told of associations and their paths.
 
 use headwater_host::sys;
+use headwater_sctp::path::PathState;
 use headwater_sctp_stack::option::status::{Path, Status};
 
 use super::parameters::EXPOSE_OFF;
@@ -9,8 +10,6 @@ use crate::{AssocT, Body, Style};
 
 /// User data of a usual packet, to make chunks of bytes.
 const CHUNK: u32 = 1424;
-/// Path::state.
-const POTENTIALLY_FAILED: u32 = 2;
 
 impl Core {
     pub(super) fn get_status(&self, to: &mut Answer<'_>) -> sys::Result<()> {
@@ -40,7 +39,9 @@ impl Core {
         let status = self.status_of(id)?;
         let path = status.paths.iter().find(|path| path.host == host);
         let path = path.ok_or(libc::EINVAL)?;
-        if path.state == POTENTIALLY_FAILED && self.shared(Some(id)).exposure == EXPOSE_OFF {
+        if path.state == PathState::PotentiallyFailed
+            && self.shared(Some(id)).exposure == EXPOSE_OFF
+        {
             return Err(libc::EACCES);
         }
         to.tell(&sctp_paddrinfo {
@@ -54,10 +55,10 @@ impl Core {
             spinfo_assoc_id: id,
             spinfo_address: self.told_address(path.host, path.port),
             spinfo_state: match path.state {
-                0 => SCTP_INACTIVE,
-                POTENTIALLY_FAILED => SCTP_PF,
-                3 => SCTP_UNCONFIRMED,
-                _ => SCTP_ACTIVE,
+                PathState::Inactive => SCTP_INACTIVE,
+                PathState::Active => SCTP_ACTIVE,
+                PathState::PotentiallyFailed => SCTP_PF,
+                PathState::Unconfirmed => SCTP_UNCONFIRMED,
             },
             spinfo_cwnd: path.cwnd,
             spinfo_srtt: path.srtt / 1000,
@@ -82,10 +83,7 @@ impl Core {
 
     pub(super) fn get_list(&self, to: &mut Answer<'_>) -> sys::Result<()> {
         self.be_of(Style::Many)?;
-        let all = self.live();
-        let mut told = (all.len() as u32).bytes().to_vec();
-        all.iter().for_each(|id| told.extend_from_slice(id.bytes()));
-        to.tell_bytes(&told)
+        to.tell_list(&self.live())
     }
 
     /// As much of the struct as there is room for, but the number at least.

@@ -32,12 +32,7 @@ impl Core {
     pub(super) fn reset_streams(&mut self, value: &[u8]) -> sys::Result<()> {
         let asked: sctp_reset_streams = read(value)?;
         let count = usize::from(asked.srs_number_streams);
-        let list = value[size_of::<sctp_reset_streams>()..].get(..2 * count);
-        let list: Vec<u16> = list
-            .ok_or(libc::EINVAL)?
-            .chunks_exact(2)
-            .map(|c| u16::from_ne_bytes([c[0], c[1]]))
-            .collect();
+        let list = list_behind::<sctp_reset_streams>(value, count)?;
         let id = self.may_reconfigure(asked.srs_assoc_id, SCTP_ENABLE_RESET_STREAM_REQ)?;
         let flags = u32::from(asked.srs_flags);
         let outgoing = flags & SCTP_STREAM_RESET_OUTGOING != 0;
@@ -141,16 +136,14 @@ impl Core {
     }
 
     pub(super) fn get_stream_value(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let asked: sctp_stream_value = to.asked()?;
-        let id = self.one(asked.assoc_id)?;
+        let mut told: sctp_stream_value = to.asked()?;
+        let id = self.one(told.assoc_id)?;
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
-        if asked.stream_id >= assoc.body.streams().0 {
+        if told.stream_id >= assoc.body.streams().0 {
             return Err(libc::EINVAL);
         }
-        let value = assoc.options.stream_values.get(&asked.stream_id);
-        to.tell(&sctp_stream_value {
-            stream_value: value.copied().unwrap_or(0),
-            ..asked
-        })
+        let value = assoc.options.stream_values.get(&told.stream_id);
+        told.stream_value = value.copied().unwrap_or(0);
+        to.tell(&told)
     }
 }

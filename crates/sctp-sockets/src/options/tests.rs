@@ -1,12 +1,13 @@
 use core::time::Duration;
+use std::sync::Arc;
 
-use headwater_sctp_stack::sink::Sink;
+use headwater_sctp::config::Allowed;
 
 use super::*;
 use crate::Style;
 
 fn socket(style: Style, v6: bool) -> Core {
-    Core::new(v6, style, Options::new(style), Sink::new())
+    Core::new(v6, style, Options::new(style), Arc::default())
 }
 
 fn one() -> Core {
@@ -219,7 +220,10 @@ fn numbers_that_were_set_are_told() {
         );
         told_again(&mut core, name, value(0, number));
     }
-    assert!(core.options.potentially_failed && core.options.config.allowed.more_streams);
+    assert!(
+        core.options.exposure == EXPOSE_ON
+            && core.options.config.allowed.has(Allowed::MORE_STREAMS)
+    );
     assert_eq!(core.options.config.partial_delivery_point, 5000);
 }
 

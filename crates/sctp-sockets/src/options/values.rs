@@ -5,8 +5,7 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::reset::Allowed;
+use headwater_sctp::config::{Allowed, AssocConfig};
 use headwater_sctp::rto::RtoLimits;
 use headwater_sctp_stack::environment;
 use headwater_sctp_stack::option::orders::Order;
@@ -155,12 +154,7 @@ impl Shared {
         config.mtu = path.fixed_mtu().unwrap_or(usual.mtu);
         config.most_fragment = self.maxseg as usize;
         config.init_timeout = Some(ms(self.init_timeout.into()));
-        let may = |request: u32| self.stream_reset & request != 0;
-        config.allowed = Allowed {
-            streams: may(SCTP_ENABLE_RESET_STREAM_REQ),
-            association: may(SCTP_ENABLE_RESET_ASSOC_REQ),
-            more_streams: may(SCTP_ENABLE_CHANGE_ASSOC_REQ),
-        };
+        config.allowed = Allowed(self.stream_reset as u8);
         self.encap = (path.encap != 0).then_some(path.encap);
     }
 }
@@ -178,11 +172,8 @@ pub struct Options {
     pub interleave: u8,
     /// SCTP_PARTIAL_DELIVERY_POINT, as it was set.
     pub delivery_point: u32,
-    pub explicit_eor: bool,
     /// HW_SCTP_BYTE_STREAM: the bounds of messages don't matter.
     pub byte_stream: bool,
-    /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE is on.
-    pub potentially_failed: bool,
     pub disable_fragments: bool,
     /// Seconds; `None`: off.
     pub linger: Option<u32>,
@@ -243,20 +234,6 @@ impl Options {
     }
 }
 
-impl Deref for Options {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-impl DerefMut for Options {
-    fn deref_mut(&mut self) -> &mut Shared {
-        &mut self.shared
-    }
-}
-
 /// Of an association.
 #[derive(Clone, Debug)]
 pub struct AssocOptions {
@@ -287,16 +264,22 @@ impl AssocOptions {
     }
 }
 
-impl Deref for AssocOptions {
-    type Target = Shared;
+macro_rules! with_what_is_shared {
+    ($($options:ident)*) => {$(
+        impl Deref for $options {
+            type Target = Shared;
 
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
+            fn deref(&self) -> &Shared {
+                &self.shared
+            }
+        }
+
+        impl DerefMut for $options {
+            fn deref_mut(&mut self) -> &mut Shared {
+                &mut self.shared
+            }
+        }
+    )*};
 }
 
-impl DerefMut for AssocOptions {
-    fn deref_mut(&mut self) -> &mut Shared {
-        &mut self.shared
-    }
-}
+with_what_is_shared! { Options AssocOptions }

@@ -6,7 +6,8 @@ use headwater_host::sys;
 use super::*;
 use crate::{AssocT, State, Style};
 
-/// Those to come, and these.
+/// Those to come, and these; by default nobody.
+#[derive(Default)]
 pub(super) struct Whom {
     pub(super) future: bool,
     pub(super) these: Vec<AssocT>,
@@ -145,33 +146,24 @@ impl Core {
         to: &mut Answer<'_>,
         value: impl FnOnce(&Shared) -> u32,
     ) -> sys::Result<()> {
-        let asked: sctp_assoc_value = to.asked()?;
-        to.tell(&sctp_assoc_value {
-            assoc_value: value(self.shared_of(asked.assoc_id)?),
-            ..asked
-        })
+        let mut told: sctp_assoc_value = to.asked()?;
+        told.assoc_value = value(self.shared_of(told.assoc_id)?);
+        to.tell(&told)
     }
 }
 
 impl Whom {
     fn only(id: AssocT) -> Whom {
         Whom {
-            future: false,
             these: vec![id],
-        }
-    }
-
-    pub(super) fn nobody() -> Whom {
-        Whom {
-            future: false,
-            these: Vec::new(),
+            ..Whom::default()
         }
     }
 
     pub(super) fn future() -> Whom {
         Whom {
             future: true,
-            these: Vec::new(),
+            ..Whom::default()
         }
     }
 }

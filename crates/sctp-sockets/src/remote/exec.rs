@@ -152,7 +152,7 @@ fn pass_on(link: &Link, here: bool) -> Option<i32> {
 /// The new image's presence at the keeper that this process will leave.
 fn share(sockets: Vec<Arc<Socket>>) -> Option<i32> {
     let mut entered = OWNER.enter();
-    let owner = entered.get_or_insert_with(owner::Owner::new);
+    let owner = entered.get_or_insert_default();
     let [mine, images] = wire::pair(libc::SOCK_SEQPACKET).ok()?;
     if sys::fcntl(images, libc::F_SETFD, 0).is_err() {
         [mine, images].into_iter().for_each(hidden::close);

@@ -119,7 +119,7 @@ fn prepare() {
 
 /// The child's presence, and what it gets. -1: it cannot have any.
 fn share(owner: &mut Option<Owner>, sockets: &[(Arc<Socket>, Kept)]) -> i32 {
-    let owner = owner.get_or_insert_with(Owner::new);
+    let owner = owner.get_or_insert_default();
     // A child whose calls nobody serves is not to wait for an answer.
     if !serving::start() {
         return -1;

@@ -145,18 +145,7 @@ fn exchange(line: i32, request: &[u8], pass: Option<i32>) -> sys::Result<Answer>
     }
     let mut frame = Vec::new();
     let mut passed = None;
-    loop {
-        let room = match wire::length(&frame)? {
-            Some(len) if frame.len() == len => break,
-            Some(len) => len.checked_sub(frame.len()).ok_or(libc::EPROTO)?,
-            None => PIECE,
-        };
-        let (got, descriptor) = wire::receive(line, &mut frame, room, 0)?;
-        passed = passed.or(descriptor);
-        if got == 0 {
-            return Err(libc::ECONNRESET);
-        }
-    }
+    while !wire::receive_frame(line, &mut frame, &mut passed, PIECE, 0)? {}
     let (errno, _) = Reader::of(&frame)?;
     Ok(Answer {
         errno: errno as i32,
@@ -172,9 +161,7 @@ mod tests {
     /// An owner that answers each request on one line with errno 7, its own word, and a pipe end if `passes`.
     fn answer_once(line: i32, passes: Option<i32>) {
         let mut frame = Vec::new();
-        while wire::length(&frame).unwrap() != Some(frame.len()) {
-            wire::receive(line, &mut frame, PIECE, 0).unwrap();
-        }
+        while !wire::receive_frame(line, &mut frame, &mut None, PIECE, 0).unwrap() {}
         let (word, _) = Reader::of(&frame).unwrap();
         let answer = Writer::new(7)
             .word(word)

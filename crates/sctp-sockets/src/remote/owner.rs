@@ -10,7 +10,6 @@ use headwater_channel::bell;
 use headwater_host::sync::{AtomicUsize, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_sctp_stack::guarded::Guarded;
-use libc::iovec;
 
 use super::link::CLOSE;
 use super::verbs::LARGEST;
@@ -24,6 +23,7 @@ pub static OWNER: Guarded<Option<Owner>> = Guarded::new(None);
 /// Sockets that others have: while there are none nobody needs to look.
 pub static SHARED: AtomicUsize = AtomicUsize::new(0);
 
+#[derive(Default)]
 pub struct Owner {
     pub sockets: HashMap<u64, Shared>,
     pub children: Vec<Child>,
@@ -64,6 +64,7 @@ pub struct Child {
 }
 
 /// One of its lines.
+#[derive(Default)]
 pub struct Line {
     pub fd: i32,
     got: Vec<u8>,
@@ -79,15 +80,6 @@ pub fn id(socket: &Socket) -> u64 {
 }
 
 impl Owner {
-    pub fn new() -> Owner {
-        Owner {
-            sockets: HashMap::new(),
-            children: Vec::new(),
-            next: 1,
-            ended: Vec::new(),
-        }
-    }
-
     /// One more process, which has these sockets.
     pub fn adopt(&mut self, presence: i32, holds: impl Iterator<Item = u64>) {
         let holds = holds.filter(|id| self.sockets.contains_key(id)).collect();
@@ -357,10 +349,7 @@ impl Line {
     fn new(fd: i32) -> Line {
         Line {
             fd,
-            got: Vec::new(),
-            passed: None,
-            answer: Vec::new(),
-            pass: None,
+            ..Line::default()
         }
     }
 
@@ -371,21 +360,11 @@ impl Line {
 
     /// A whole one, if it has come. An error is the end.
     fn take_request(&mut self) -> sys::Result<Option<Vec<u8>>> {
+        let (got, passed) = (&mut self.got, &mut self.passed);
         loop {
-            let room = match wire::length(&self.got)? {
-                Some(len) if self.got.len() == len => {
-                    return Ok(Some(core::mem::take(&mut self.got)));
-                }
-                Some(len) => len.checked_sub(self.got.len()).ok_or(libc::EPROTO)?,
-                None => PIECE,
-            };
-            match wire::receive(self.fd, &mut self.got, room, libc::MSG_DONTWAIT) {
-                Ok((0, _)) => return Err(libc::ECONNRESET),
-                Ok((_, passed)) => {
-                    if let Some(fd) = passed {
-                        hidden::close(self.passed.replace(fd).unwrap_or(-1));
-                    }
-                }
+            match wire::receive_frame(self.fd, got, passed, PIECE, libc::MSG_DONTWAIT) {
+                Ok(true) => return Ok(Some(core::mem::take(got))),
+                Ok(false) => {}
                 Err(libc::EAGAIN) => return Ok(None),
                 Err(errno) => return Err(errno),
             }
@@ -451,10 +430,7 @@ fn act(
 fn send(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys::Result<()> {
     let flags = values.word()? as i32;
     let (to, control, data) = (values.bytes()?, values.bytes()?, values.bytes()?);
-    let data = [iovec {
-        iov_base: data.as_ptr() as *mut _,
-        iov_len: data.len(),
-    }];
+    let data = [sys::buffer(data.as_ptr(), data.len())];
     let sent = socket.send(&Sending {
         to,
         data: &data,
@@ -471,10 +447,7 @@ fn receive(socket: &Socket, values: &mut Reader<'_>, answer: &mut Writer) -> sys
     let wants = values.word()?;
     let mut data: Vec<u8> = Vec::new();
     data.try_reserve_exact(room).map_err(|_| libc::ENOMEM)?;
-    let into = [iovec {
-        iov_base: data.as_mut_ptr() as *mut _,
-        iov_len: room,
-    }];
+    let into = [sys::buffer(data.as_mut_ptr(), room)];
     let mut what = Receiving {
         into: &into,
         flags: flags | libc::MSG_DONTWAIT,

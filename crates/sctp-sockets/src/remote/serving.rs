@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_no_bell_of_a_socket_any_more_is_left_alone() {
-        OWNER.enter().get_or_insert_with(Owner::new);
+        OWNER.enter().get_or_insert_default();
         let fd = bell::create().unwrap();
         bell::ring(fd);
         let entry = libc::pollfd {

@@ -112,7 +112,7 @@ impl Remote {
         }
         let mut value = Vec::new();
         self.get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut value, 4)?;
-        match int(&value) {
+        match abi::read(&value).unwrap_or(0) {
             0 => Ok(()),
             errno => Err(errno),
         }
@@ -196,15 +196,7 @@ impl Remote {
             .word(level as u32)
             .word(name as u32);
         let answer = self.link.ask(request.bytes(value), None)?;
-        match answer.errno {
-            0 => {}
-            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
-                if socket.style == Style::One {
-                    self.await_connection(socket)?;
-                }
-            }
-            errno => return Err(errno),
-        }
+        self.settle(socket, (level, name), answer.errno)?;
         Ok(answer.values().word()? as i32)
     }
 
@@ -228,19 +220,26 @@ impl Remote {
             value.clear();
             value.extend_from_slice(told);
         }
-        match answer.errno {
-            0 => {}
-            libc::EINPROGRESS if socket.may_wait(0) && connects(level, name) => {
-                if socket.style == Style::One {
-                    self.await_connection(socket)?;
-                }
-                return Ok(None);
-            }
-            errno => return Err(errno),
+        if self.settle(socket, (level, name), answer.errno)? {
+            return Ok(None);
         }
         match values.word()? {
             0 => Ok(None),
             _ => self.received(&mut values).map(Some),
+        }
+    }
+
+    /// What comes of an option's errno, for which some have to wait; true: it has begun to connect.
+    fn settle(&self, socket: &Socket, option: (i32, i32), errno: i32) -> sys::Result<bool> {
+        match errno {
+            0 => Ok(false),
+            libc::EINPROGRESS if socket.may_wait(0) && connects(option.0, option.1) => {
+                if socket.style == Style::One {
+                    self.await_connection(socket)?;
+                }
+                Ok(true)
+            }
+            errno => Err(errno),
         }
     }
 
@@ -337,11 +336,7 @@ impl Remote {
             if now >= until {
                 return Err(libc::EAGAIN);
             }
-            let mut set = [libc::pollfd {
-                fd: self.bell()?,
-                events: libc::POLLIN,
-                revents: 0,
-            }];
+            let mut set = [sys::entry(self.bell()?, libc::POLLIN)];
             // Another thread may take a ring that was for this one.
             match sys::ppoll(&mut set, Some((until - now).min(SLICE))) {
                 // A handler may have run right before.
@@ -356,14 +351,10 @@ impl Remote {
     fn until(&self, socket: &Socket, option: i32) -> u64 {
         let mut value = Vec::new();
         let got = self.get_option(socket, libc::SOL_SOCKET, option, &mut value, 16);
-        let word = |at: usize| {
-            let bytes = value.get(at..at + 8)?.try_into().ok()?;
-            Some(u64::from_ne_bytes(bytes))
-        };
-        match (got, word(0), word(8)) {
-            (Ok(_), Some(s), Some(us)) if s != 0 || us != 0 => {
-                let ns = s.saturating_mul(1_000_000_000);
-                sys::now().saturating_add(ns.saturating_add(us * 1000))
+        match got.and_then(|_| abi::read::<[i64; 2]>(&value)) {
+            Ok([s, us]) if s != 0 || us != 0 => {
+                let ns = (s as u64).saturating_mul(1_000_000_000);
+                sys::now().saturating_add(ns.saturating_add(us as u64 * 1000))
             }
             _ => u64::MAX,
         }
@@ -392,9 +383,4 @@ fn nap(ns: u64) -> sys::Result<()> {
         Err(libc::EINTR) => Ok(()),
         slept => slept.map(drop),
     }
-}
-
-fn int(value: &[u8]) -> i32 {
-    let bytes = value.get(..4).and_then(|bytes| bytes.try_into().ok());
-    i32::from_ne_bytes(bytes.unwrap_or_default())
 }

@@ -171,6 +171,30 @@ pub fn length(bytes: &[u8]) -> sys::Result<Option<usize>> {
     }
 }
 
+/// Receives more of a frame, at most `piece` bytes before its length is known; a descriptor that comes with it is `passed`. True: it is
+/// whole. ECONNRESET: the end. EINTR is not told.
+pub fn receive_frame(
+    fd: i32,
+    frame: &mut Vec<u8>,
+    passed: &mut Option<i32>,
+    piece: usize,
+    flags: i32,
+) -> sys::Result<bool> {
+    let room = match length(frame)? {
+        Some(len) if frame.len() == len => return Ok(true),
+        Some(len) => len.checked_sub(frame.len()).ok_or(libc::EPROTO)?,
+        None => piece,
+    };
+    let (got, descriptor) = receive(fd, frame, room, flags)?;
+    if descriptor.is_some() {
+        hidden::close(core::mem::replace(passed, descriptor).unwrap_or(-1));
+    }
+    match got {
+        0 => Err(libc::ECONNRESET),
+        _ => Ok(false),
+    }
+}
+
 /// Two ends, close-on-exec, hidden.
 pub fn pair(kind: i32) -> sys::Result<[i32; 2]> {
     let fds = sys::socket_pair_of(kind | libc::SOCK_CLOEXEC)?;

@@ -10,6 +10,7 @@ use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::{Label, Link, from_hex, to_hex};
 use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending};
 use headwater_sctp::association::State;
+use headwater_sctp::config::Allowed;
 use headwater_sctp::recv;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
@@ -246,7 +247,7 @@ impl ByMemory {
         );
         let flags = self.released as u8 | (self.peer_released as u8) << 1;
         let (out, inbound, tsn) = (self.out, self.inbound, self.cumtsn());
-        let allows = self.allows.map_or(-1, i16::from);
+        let allows = self.allows.map_or(-1, |allows| allows.0.into());
         let link = self.link.as_ref()?.save()?;
         Some(format!(
             "{local},{remote},{out},{inbound},{tsn},{flags},{allows},{link}"
@@ -276,7 +277,8 @@ impl ByMemory {
         let flags: u8 = flags.parse().ok()?;
         by_memory.confirmed = is_open;
         (by_memory.released, by_memory.peer_released) = (flags & 1 != 0, flags & 2 != 0);
-        by_memory.allows = u8::try_from(allows.parse::<i16>().ok()?).ok();
+        let allows = u8::try_from(allows.parse::<i16>().ok()?);
+        by_memory.allows = allows.ok().map(Allowed);
         Some(by_memory)
     }
 }

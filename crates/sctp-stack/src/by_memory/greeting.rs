@@ -4,8 +4,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 
 use headwater_ipnet::Address;
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::reset::Allowed;
+use headwater_sctp::config::{Allowed, AssocConfig};
 
 use crate::addresses;
 use crate::choice::{mapped, plain};
@@ -20,16 +19,8 @@ pub mod note {
     pub const RESET_ALL: u32 = 2;
     /// So many outgoing and so many incoming streams more, as the sender sees them.
     pub const ADD: u32 = 3;
-    /// What the receiver may ask for of these, as bits: see [`allowed`](super::allowed).
+    /// What the receiver may ask for of these: the bits of an [`Allowed`](super::Allowed).
     pub const ALLOWED: u32 = 4;
-}
-
-/// Bits of [`note::ALLOWED`].
-pub mod allowed {
-    pub const STREAMS: u8 = 1;
-    pub const ASSOCIATION: u8 = 2;
-    pub const MORE_STREAMS: u8 = 4;
-    pub const ALL: u8 = 7;
 }
 
 /// What the ends tell each other before: the part of INIT and INIT ACK that matters.
@@ -69,7 +60,7 @@ impl Greeting {
         bytes[8..24].copy_from_slice(&mapped(self.called).octets());
         bytes[24..26].copy_from_slice(&self.port.to_ne_bytes());
         match hosts {
-            None => bytes[ALLOWS] = allowed::ALL + 1,
+            None => bytes[ALLOWS] = Allowed::ALL.0 + 1,
             Some(hosts) => {
                 let each = hosts.iter().take(addresses::MOST);
                 bytes.extend(each.flat_map(|&host| Address::of_ip(host, port).to_vec()));
@@ -106,22 +97,9 @@ pub fn asked(from: &[u8], opts: &[u8]) -> Option<(Address, Greeting)> {
     Some((Address::read(from).ok()?, Greeting::read(opts)?))
 }
 
-/// What a greeting allows, as bits of [`allowed`]; `None`: that is told by a note.
-pub fn allows(greeting: &[u8]) -> Option<u8> {
-    greeting.get(ALLOWS)?.checked_sub(1)
-}
-
-/// As bits of [`allowed`].
-pub fn allowed_by(config: &AssocConfig) -> u8 {
-    let bit = |on: bool, bit| if on { bit } else { 0 };
-    let Allowed {
-        streams,
-        association,
-        more_streams,
-    } = config.allowed;
-    bit(streams, allowed::STREAMS)
-        | bit(association, allowed::ASSOCIATION)
-        | bit(more_streams, allowed::MORE_STREAMS)
+/// What a greeting allows; `None`: that is told by a note.
+pub fn allows(greeting: &[u8]) -> Option<Allowed> {
+    greeting.get(ALLOWS)?.checked_sub(1).map(Allowed)
 }
 
 /// The addresses of an end, behind its greeting.

@@ -3,11 +3,12 @@
 use core::net::IpAddr;
 
 use super::ByMemory;
-use super::greeting::{Greeting, allowed, allows, hosts_behind, list, note};
+use super::greeting::{Greeting, allows, hosts_behind, list, note};
 use crate::choice::plain;
 use crate::option::orders::Order;
 use headwater_providers::loopback::link::Link;
 use headwater_providers::provider::{self, Arrived};
+use headwater_sctp::config::Allowed;
 use headwater_sctp::event::{Down, Event, Outcome, PathChange};
 use headwater_sctp::wire::Cause;
 
@@ -65,7 +66,7 @@ impl ByMemory {
     pub(super) fn tell_allowed(&mut self) {
         if self.told_allowed != self.allowed
             && self.is_up()
-            && let (Some(link), Some(bits)) = (&mut self.link, self.allowed)
+            && let (Some(link), Some(Allowed(bits))) = (&mut self.link, self.allowed)
             && link.note(note::ALLOWED, &[bits])
         {
             self.told_allowed = self.allowed;
@@ -127,11 +128,11 @@ impl ByMemory {
     }
 
     /// What the peer allows us, once that is known.
-    pub(super) fn peer_allows(&mut self, bits: Option<u8>) {
-        if bits.is_none() {
+    pub(super) fn peer_allows(&mut self, what: Option<Allowed>) {
+        if what.is_none() {
             return;
         }
-        self.allows = bits;
+        self.allows = what;
         for order in core::mem::take(&mut self.orders) {
             let _ = self.take_order(&order);
         }
@@ -202,10 +203,10 @@ impl ByMemory {
 
     /// As [`obey`](ByMemory::obey), by what is known.
     pub(super) fn take_order(&mut self, order: &Order) -> Result<(), i32> {
-        let bit = match order {
-            Order::ResetOutgoing(_) | Order::ResetIncoming(_) => allowed::STREAMS,
-            Order::ResetAssociation => allowed::ASSOCIATION,
-            Order::AddStreams { .. } => allowed::MORE_STREAMS,
+        let what = match order {
+            Order::ResetOutgoing(_) | Order::ResetIncoming(_) => Allowed::STREAMS,
+            Order::ResetAssociation => Allowed::ASSOCIATION,
+            Order::AddStreams { .. } => Allowed::MORE_STREAMS,
             Order::StreamValue { stream, .. } if *stream >= self.out => return Err(libc::EINVAL),
             Order::Primary(host) => return self.make_primary(plain(*host)),
             // Where there are no packets, there are neither paths nor keys.
@@ -213,7 +214,7 @@ impl ByMemory {
         };
         match self.allows {
             None => self.orders.push(order.clone()),
-            Some(bits) if bits & bit == 0 => self.became(order, Outcome::Denied),
+            Some(allows) if !allows.has(what) => self.became(order, Outcome::Denied),
             Some(_) => self.carry_out(order)?,
         }
         Ok(())
@@ -292,12 +293,10 @@ impl ByMemory {
             _ => return,
         };
         for (what, data) in notes {
-            let streams: Vec<u16> = data
-                .chunks_exact(2)
-                .map(|c| u16::from_ne_bytes([c[0], c[1]]))
-                .collect();
+            let streams = data.as_chunks().0.iter();
+            let streams: Vec<u16> = streams.map(|n| u16::from_ne_bytes(*n)).collect();
             match what {
-                note::ALLOWED => self.peer_allows(data.first().copied()),
+                note::ALLOWED => self.peer_allows(data.first().copied().map(Allowed)),
                 note::RESET => {
                     self.inbox.begin_anew(&streams);
                     self.became(&Order::ResetIncoming(streams), Outcome::Done);

@@ -128,7 +128,7 @@ fn try_send(by_memory: &mut ByMemory, stream: u16, bytes: &[u8]) -> sys::Result<
         ppid: 5,
         ..Default::default()
     };
-    by_memory.send(&message, &iov(bytes), false)
+    by_memory.send(&message, &iov(bytes), false, false)
 }
 
 fn wait(by_memory: &ByMemory, want: Want) {
@@ -325,7 +325,7 @@ fn a_message_is_told_of_when_it_is_whole_or_long() {
     let _turn = alone();
     let (mut a, mut b) = pair();
     let message = Outgoing::default();
-    a.send(&message, &iov(b"be"), true).unwrap();
+    a.send(&message, &iov(b"be"), true, false).unwrap();
     assert!(!b.readable());
     assert_eq!(b.receive(&iov(&[0; 9])), Err(libc::EAGAIN));
     let unordered = Outgoing {
@@ -333,22 +333,22 @@ fn a_message_is_told_of_when_it_is_whole_or_long() {
         stream: 2,
         ..message
     };
-    a.send(&unordered, &iov(b"between"), false).unwrap();
+    a.send(&unordered, &iov(b"between"), false, false).unwrap();
     let (received, bytes) = whole(&mut b);
     assert_eq!((received.unordered, &bytes[..]), (true, &b"between"[..]));
-    a.send(&message, &iov(b"gun"), false).unwrap();
+    a.send(&message, &iov(b"gun"), false, false).unwrap();
     assert_eq!(whole(&mut b).1, b"begun");
 
     b.inbox.partial_point = 5000;
     let long = pattern(6000, 0);
-    a.send(&message, &iov(&long), true).unwrap();
+    a.send(&message, &iov(&long), true, false).unwrap();
     assert!(b.readable());
     let mut bytes = vec![0; 10_000];
     let received = receive(&mut b, &mut bytes).unwrap();
     assert_eq!((received.len, received.end), (6000, false));
-    a.send(&unordered, &iov(b"later"), false).unwrap();
+    a.send(&unordered, &iov(b"later"), false, false).unwrap();
     assert!(!b.readable());
-    a.send(&message, &iov(b"end"), false).unwrap();
+    a.send(&message, &iov(b"end"), false, false).unwrap();
     assert_eq!(whole(&mut b).1, b"end");
     assert_eq!(whole(&mut b).1, b"later");
 }
@@ -413,11 +413,7 @@ fn what_a_peer_does_not_allow_is_denied() {
     caller.obey(&Order::ResetOutgoing(vec![1])).unwrap();
     assert_eq!(up(&mut caller), Event::Up { by_peer: false });
     let some = AssocConfig {
-        allowed: headwater_sctp::reset::Allowed {
-            streams: false,
-            association: true,
-            more_streams: false,
-        },
+        allowed: Allowed::ASSOCIATION,
         ..Default::default()
     };
     let mut answerer = listener.accept_as(&some);

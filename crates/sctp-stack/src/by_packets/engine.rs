@@ -2,10 +2,8 @@
 
 use core::time::Duration;
 
-use headwater_sctp::asconf::Change;
 use headwater_sctp::association::{Association as Engine, ChangeRefused};
 use headwater_sctp::config::AssocConfig;
-use headwater_sctp::path::PathState;
 use headwater_sctp::reset::Ask;
 
 use crate::option::orders::Order;
@@ -57,9 +55,7 @@ pub fn follow(a: &mut Engine, order: &Order) -> Result<(), i32> {
             }
             Ok(())
         }
-        Order::AddAddress(host) => begun(a.change_addresses(Change::Add(*host))),
-        Order::RemoveAddress(host) => begun(a.change_addresses(Change::Delete(*host))),
-        Order::PeerPrimary(host) => begun(a.change_addresses(Change::SetPrimary(*host))),
+        Order::Addresses(change) => begun(a.change_addresses(*change)),
         Order::SetKey { number, secret } => {
             a.set_key(*number, secret);
             Ok(())
@@ -89,12 +85,7 @@ pub fn read_status(a: &Engine) -> Status {
         paths.push(Path {
             host: path.addr,
             port: a.peer_port(),
-            state: match path.state {
-                PathState::Inactive => 0,
-                PathState::Active => 1,
-                PathState::PotentiallyFailed => 2,
-                PathState::Unconfirmed => 3,
-            },
+            state: path.state,
             primary: id == primary,
             rto: path.rto.current().as_millis() as u32,
             srtt: path.rto.smoothed().map_or(0, |d| d.as_micros() as u32),

@@ -266,15 +266,16 @@ impl Link for Raw {
         // The run that the first of the packets is of.
         let mut begun = 0;
         for (i, run) in runs.iter().enumerate() {
-            let pieces = run.bytes.chunks(run.segment.max(1));
+            let pieces = run.bytes.chunks(run.how.segment.max(1));
             let last = pieces.len();
             for (at, data) in pieces.enumerate() {
-                let from = run.from.filter(|from| !from.is_unspecified());
+                let from = run.how.from.filter(|from| !from.is_unspecified());
                 let other = |first: &Run<'_>| {
-                    first.to.is_ipv6() != run.to.is_ipv6() || first.fragment != run.fragment
+                    first.how.to.is_ipv6() != run.how.to.is_ipv6()
+                        || first.how.fragment != run.how.fragment
                 };
                 if count == batch::MOST || count > 0 && other(&runs[begun]) {
-                    let sent = self.send_packets(&packets[..count], runs[begun].fragment);
+                    let sent = self.send_packets(&packets[..count], runs[begun].how.fragment);
                     finished = ends[..sent].last().copied().unwrap_or(finished);
                     if sent < count {
                         return finished;
@@ -286,7 +287,7 @@ impl Link for Raw {
                 }
                 packets[count] = batch::Packet {
                     from,
-                    to: run.to,
+                    to: run.how.to,
                     data,
                 };
                 ends[count] = if at + 1 == last { i + 1 } else { i };
@@ -295,7 +296,7 @@ impl Link for Raw {
         }
         let sent = self.send_packets(
             &packets[..count],
-            runs.get(begun).is_some_and(|r| r.fragment),
+            runs.get(begun).is_some_and(|r| r.how.fragment),
         );
         if sent == count {
             runs.len()

@@ -146,7 +146,7 @@ impl Udp {
         let mut ends = [0; MESSAGES];
         for (i, run) in runs.iter().enumerate() {
             let whole = self.pieces(run).count();
-            if run.fragment && i > 0 {
+            if run.how.fragment && i > 0 {
                 break;
             }
             if whole > MESSAGES - outgoing.count && outgoing.count > 0 {
@@ -157,7 +157,7 @@ impl Udp {
                 outgoing.push(self.v6, run, piece);
             }
         }
-        let sent = match runs[0].fragment {
+        let sent = match runs[0].how.fragment {
             true => fragmenting(self.fd, self.v6, || outgoing.send(self.fd))?,
             false => outgoing.send(self.fd)?,
         };
@@ -170,7 +170,7 @@ impl Udp {
 
     /// A run in pieces that one message can carry.
     fn pieces<'a>(&self, run: &Run<'a>) -> core::slice::Chunks<'a, u8> {
-        let segment = run.segment.max(1);
+        let segment = run.how.segment.max(1);
         let cut = !self.uncut.load(Ordering::Relaxed);
         let count = if cut {
             (CAPACITY / segment).clamp(1, SEGMENTS)
@@ -185,7 +185,7 @@ impl Udp {
         if errno == libc::EIO {
             self.uncut.store(true, Ordering::Relaxed);
         }
-        for bytes in run.bytes.chunks(run.segment.max(1)) {
+        for bytes in run.bytes.chunks(run.how.segment.max(1)) {
             let mut tries = 0;
             loop {
                 outgoing.count = 0;
@@ -391,15 +391,15 @@ impl Outgoing {
     /// The bytes stay where they are until it is sent.
     fn push(&mut self, v6: bool, run: &Run<'_>, bytes: &[u8]) {
         let i = self.count;
-        self.to[i] = Address::of_ip(as_socket(v6, run.to), run.encap.unwrap_or(0));
+        self.to[i] = Address::of_ip(as_socket(v6, run.how.to), run.how.encap.unwrap_or(0));
         self.parts[i] = sys::buffer(bytes.as_ptr() as *mut u8, bytes.len());
         let control = &mut self.controls[i];
         let mut end = 0;
-        if let Some(from) = run.from.filter(|from| !from.is_unspecified()) {
+        if let Some(from) = run.how.from.filter(|from| !from.is_unspecified()) {
             end = put_source(control, end, as_socket(v6, from));
         }
-        if bytes.len() > run.segment {
-            let size = (run.segment as u16).to_ne_bytes();
+        if bytes.len() > run.how.segment {
+            let size = (run.how.segment as u16).to_ne_bytes();
             end = put_control(control, end, libc::SOL_UDP, libc::UDP_SEGMENT, &size);
         }
         self.control_lens[i] = end;

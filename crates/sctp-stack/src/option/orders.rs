@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use headwater_ipnet::Address;
+use headwater_sctp::asconf::Change;
 
 use super::super::choice::plain;
 use super::*;
@@ -10,10 +11,8 @@ use super::*;
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    AddAddress(IpAddr),
-    RemoveAddress(IpAddr),
-    /// The peer is to send to this address of ours.
-    PeerPrimary(IpAddr),
+    /// Of our addresses.
+    Addresses(Change),
     /// We send to this address of the peer.
     Primary(IpAddr),
     /// Priority or weight of a stream, as the scheduler has it.
@@ -41,10 +40,7 @@ impl Order {
     /// Keeps what it says of keys for associations to come; false: it is about something else.
     pub fn keep_key(&self, config: &mut AssocConfig) -> bool {
         match self {
-            Order::SetKey { number, secret } => {
-                config.shared_keys.retain(|(known, _)| known != number);
-                config.shared_keys.push((*number, secret.clone()));
-            }
+            Order::SetKey { number, secret } => config.keep_key(*number, secret),
             Order::ActivateKey(number) => config.active_key = *number,
             Order::RemoveKey(number) => config.shared_keys.retain(|(known, _)| known != number),
             _ => return false,
@@ -59,10 +55,8 @@ pub fn read(name: u32, value: &[u8]) -> Result<Option<Order>, i32> {
     if value.is_empty() {
         return Ok(None);
     }
-    let words: Vec<u32> = value
-        .chunks_exact(4)
-        .map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]]))
-        .collect();
+    let words = value.as_chunks().0.iter();
+    let words: Vec<u32> = words.map(|n| u32::from_ne_bytes(*n)).collect();
     let half = |i: usize| {
         let word = words.get(i).copied().ok_or(libc::EINVAL)?;
         u16::try_from(word).map_err(|_| libc::EINVAL)
@@ -72,9 +66,9 @@ pub fn read(name: u32, value: &[u8]) -> Result<Option<Order>, i32> {
         Err(_) => Err(libc::EINVAL),
     };
     Ok(Some(match name {
-        T_SCTP_ADD_IP => Order::AddAddress(host()?),
-        T_SCTP_DEL_IP => Order::RemoveAddress(host()?),
-        T_SCTP_SET_IP => Order::PeerPrimary(host()?),
+        T_SCTP_ADD_IP => Order::Addresses(Change::Add(host()?)),
+        T_SCTP_DEL_IP => Order::Addresses(Change::Delete(host()?)),
+        T_SCTP_SET_IP => Order::Addresses(Change::SetPrimary(host()?)),
         T_SCTP_PRIMARY => Order::Primary(host()?),
         T_SCTP_SCHED_VALUE => Order::StreamValue {
             stream: half(0)?,

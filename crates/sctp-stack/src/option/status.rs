@@ -5,6 +5,7 @@ use core::net::IpAddr;
 
 use headwater_ipnet::Address;
 use headwater_sctp::association::State;
+use headwater_sctp::path::PathState;
 
 /// By what its packets go, numbered as T_SCTP_LINK_NONE and so on are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,8 +39,7 @@ pub struct Status {
 pub struct Path {
     pub host: IpAddr,
     pub port: u16,
-    /// 0 inactive, 1 active, 2 potentially failed, 3 not confirmed.
-    pub state: u32,
+    pub state: PathState,
     pub primary: bool,
     /// Milliseconds.
     pub rto: u32,
@@ -93,7 +93,7 @@ impl Path {
         bytes.extend_from_slice(Address::of_ip(self.host, self.port).bytes());
         bytes.resize(begin + ADDRESS, 0);
         bytes.extend(words(&[
-            self.state,
+            self.state as u32,
             self.primary as u32,
             self.rto,
             self.srtt,
@@ -119,7 +119,7 @@ mod tests {
         let path = Path {
             host: "10.0.0.1".parse().unwrap(),
             port: 7,
-            state: 1,
+            state: PathState::Active,
             primary: true,
             rto: 1,
             srtt: 2,

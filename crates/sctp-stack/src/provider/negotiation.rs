@@ -5,10 +5,9 @@ use headwater_providers::provider::Event;
 use headwater_tpi::option::XTI_GENERIC;
 
 use super::Sctp;
-use crate::Received;
+use crate::connection::Connection;
 use crate::option::message::rcvinfo;
 use crate::option::orders::{self, Order};
-use crate::option::status::Status;
 use crate::option::*;
 
 impl options::Settings for Sctp {
@@ -16,40 +15,21 @@ impl options::Settings for Sctp {
         if option.level == XTI_GENERIC {
             return self.settings.generic.value(option);
         }
-        let status = || {
-            self.connection
-                .as_ref()
-                .map(|connection| connection.status())
-        };
-        let last = || {
-            self.connection
-                .as_ref()
-                .map_or(Received::default(), |c| c.last())
-        };
+        let connection = self.connection.as_ref();
+        let status = || connection.map(Connection::status).unwrap_or_default();
+        let last = || connection.map(Connection::last).unwrap_or_default();
         match option.name {
-            T_SCTP_STATUS => Value::Bytes(status().unwrap_or_default().to_bytes()),
-            T_SCTP_DISPOSITION => Value::Bytes(status().unwrap_or_default().disposition()),
+            T_SCTP_STATUS => Value::Bytes(status().to_bytes()),
+            T_SCTP_DISPOSITION => Value::Bytes(status().disposition()),
             T_SCTP_RCVINFO => Value::Bytes(rcvinfo(&last())),
             T_SCTP_SSN => Value::Number(last().ssn.0.into()),
             T_SCTP_TSN => Value::Number(last().tsn.0.into()),
-            T_SCTP_AUTH_CHUNKS => Value::Bytes(
-                self.settings
-                    .chosen
-                    .association
-                    .authenticated_chunks
-                    .clone(),
-            ),
-            T_SCTP_OSTREAMS | T_SCTP_ISTREAMS if self.connection.is_some() => {
-                let Status {
-                    ostreams, istreams, ..
-                } = status().unwrap_or_default();
-                let streams = if option.name == T_SCTP_OSTREAMS {
-                    ostreams
-                } else {
-                    istreams
-                };
-                Value::Number(streams.into())
+            T_SCTP_AUTH_CHUNKS => {
+                let chosen = &self.settings.chosen.association;
+                Value::Bytes(chosen.authenticated_chunks.clone())
             }
+            T_SCTP_OSTREAMS if connection.is_some() => Value::Number(status().ostreams.into()),
+            T_SCTP_ISTREAMS if connection.is_some() => Value::Number(status().istreams.into()),
             name => match self.settings.number(name) {
                 Some(number) => Value::Number(number),
                 None => option.default_value(),

@@ -74,7 +74,7 @@ impl Association {
         if let Some(auth) = &mut self.auth {
             auth.set_key(number, secret);
         }
-        set_shared(&mut self.config.shared_keys, number, secret);
+        self.config.keep_key(number, secret);
     }
 
     /// Packets are signed with this key from now on.
@@ -203,10 +203,7 @@ impl Association {
                 if let Some(id) = self.add_path(now, addr, encap, PathState::Unconfirmed) {
                     self.paths[id].heartbeat_wanted = true;
                     self.schedule_heartbeat(now, id);
-                    self.tell(Event::Path {
-                        addr,
-                        change: PathChange::Added,
-                    });
+                    self.tell_of_path(addr, PathChange::Added);
                 }
             }
             Change::Delete(addr) => {
@@ -216,10 +213,7 @@ impl Association {
             }
             Change::SetPrimary(addr) => {
                 if self.set_primary(addr) {
-                    self.tell(Event::Path {
-                        addr,
-                        change: PathChange::MadePrimary,
-                    });
+                    self.tell_of_path(addr, PathChange::MadePrimary);
                 }
             }
         }
@@ -284,13 +278,6 @@ impl Association {
         if let Some(Ok(Chunk::Asconf { serial, params })) = chunks.next() {
             self.on_asconf(now, serial, params, arrived);
         }
-    }
-}
-
-fn set_shared(keys: &mut Vec<(u16, Vec<u8>)>, number: u16, secret: &[u8]) {
-    match keys.iter_mut().find(|(known, _)| *known == number) {
-        Some((_, known)) => *known = secret.to_vec(),
-        None => keys.push((number, secret.to_vec())),
     }
 }
 

@@ -1,9 +1,8 @@
 //! Shutdown (RFC 9260 9.2), abort (9.1), and the end.
 
-use core::net::IpAddr;
-
 use super::{Association, Control, State};
 use crate::event::{Down, Event};
+use crate::packet::Transmit;
 use crate::serial::Tsn;
 use crate::time::Time;
 use crate::timer::Timer;
@@ -11,13 +10,7 @@ use crate::wire::chunk::kind;
 use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder};
 
 /// The last packet of an association, which outlives it.
-#[derive(Debug)]
-pub(crate) struct LastPacket {
-    pub from: Option<IpAddr>,
-    pub to: IpAddr,
-    pub encap: Option<u16>,
-    pub packet: Vec<u8>,
-}
+pub(crate) type LastPacket = (Transmit, Vec<u8>);
 
 /// T5-shutdown-guard, in RTO.Max (9.2).
 const GUARD: u32 = 5;
@@ -203,13 +196,8 @@ impl Association {
         let key = self.signing_key(signed);
         // RFC 9653 5.2: a peer without a TCB yet could not take it without a checksum.
         let checksum = !self.features.zero_checksum_out || !self.is_established();
-        builder.finish(key, checksum);
-        self.last_packet = Some(LastPacket {
-            from,
-            to,
-            encap,
-            packet,
-        });
+        let len = builder.finish(key, checksum);
+        self.last_packet = Some((Transmit::one(from, to, encap, len), packet));
     }
 
     /// It is over. What was received stays to be read.

@@ -64,7 +64,7 @@ impl Association {
                         data = true;
                         self.answer_data_to(from);
                     }
-                    self.on_data(now, &chunk);
+                    self.on_data(&chunk);
                 }
                 Chunk::Sack(sack) => self.on_sack(now, &sack),
                 other => {
@@ -117,7 +117,7 @@ impl Association {
                 match self.receiver.on_forward(&forward) {
                     Ok(()) => {
                         self.sack_now = true;
-                        self.receiver.end_of_packet(now);
+                        self.receiver.end_of_packet();
                     }
                     Err(violation) => self.violation(violation.0),
                 }
@@ -163,7 +163,7 @@ impl Association {
         };
     }
 
-    fn on_data(&mut self, now: Time, chunk: &Data<'_>) {
+    fn on_data(&mut self, chunk: &Data<'_>) {
         if !matches!(
             self.state,
             State::Established | State::ShutdownPending | State::ShutdownSent
@@ -173,11 +173,7 @@ impl Association {
         if self.reset.is_restarting() {
             return;
         }
-        if chunk.interleaved != self.features.interleave {
-            self.violation("DATA and I-DATA in one association");
-            return;
-        }
-        match self.receiver.on_data(now, chunk) {
+        match self.receiver.on_data(chunk) {
             Ok(placed) => match (placed, chunk.unordered) {
                 (Placed::New, false) => self.stats.ordered_in += 1,
                 (Placed::New, true) => self.stats.unordered_in += 1,
@@ -185,7 +181,7 @@ impl Association {
                 (Placed::NoRoom, _) => {}
             },
             Err(DataError::NoUserData(tsn)) => self.abort_with(&Cause::NoUserData(tsn)),
-            Err(DataError::BadStream { stream, .. }) => {
+            Err(DataError::BadStream(stream)) => {
                 self.answer(None, 4, || {
                     Control::Error(vec![Cause::InvalidStream(stream).into()])
                 });
@@ -196,7 +192,7 @@ impl Association {
 
     fn after_data(&mut self, now: Time) {
         self.last_traffic = now;
-        self.receiver.end_of_packet(now);
+        self.receiver.end_of_packet();
         match self.receiver.sack_wanted() {
             SackWanted::Delayed => {
                 let delay = self.config.sack_delay.min(MOST_SACK_DELAY);
@@ -246,10 +242,7 @@ impl Association {
         if acked.bytes > 0 {
             self.last_traffic = now;
         }
-        let mut paths = acked.paths;
-        while paths != 0 {
-            let id = PathId(paths.trailing_zeros() as u8);
-            paths &= paths - 1;
+        for id in PathId::each(acked.paths) {
             if let Some(path) = self.paths.get_mut(id) {
                 path.probing.data_passed();
             }

@@ -122,13 +122,11 @@ impl Association {
             timers: Timers::default(),
             sender: Sender::new(
                 SendConfig {
-                    nagle: config.nagle,
-                    joins: config.joins,
-                    max_burst: config.max_burst,
                     interleave: features.interleave,
                     partial_reliability: features.forward,
-                    buffer: config.send_buffer,
                     scheduler: config.scheduler,
+                    // What may change while it goes on: by `follow`.
+                    ..SendConfig::default()
                 },
                 set_up.local_tsn,
                 set_up.outbound,
@@ -211,10 +209,7 @@ impl Association {
     }
 
     pub(super) fn is_established(&self) -> bool {
-        !matches!(
-            self.state,
-            State::Closed | State::CookieWait | State::CookieEchoed
-        )
+        self.is_open() && !self.is_opening()
     }
 
     /// Writes the INIT or the COOKIE ECHO into a packet of its own.
@@ -469,7 +464,7 @@ impl Association {
 
     /// The peer's own INIT crossed ours, and its cookie has come back first (5.2.4 B and D): its values count.
     pub(crate) fn collide(&mut self, now: Time, set_up: SetUp, from: IpAddr) {
-        if matches!(self.state, State::CookieWait | State::CookieEchoed) {
+        if self.is_opening() {
             self.peer_tag = set_up.peer_tag;
             self.features = set_up.features;
             self.auth = set_up.auth;

@@ -56,7 +56,6 @@ impl Association {
             encap: path.encap,
             segment,
             len,
-            probe,
             fragment: !probe && (segment > path.mtu || path.probing.is_to_be_fragmented()),
         })
     }
@@ -114,7 +113,7 @@ impl Association {
         if self.owes_sack() {
             return Some((self.last_from, false));
         }
-        if self.change_wanted() || self.sender.forward_due(now) {
+        if self.change_wanted() || self.sender.forward_due() {
             return Some((self.data_path(), false));
         }
         None
@@ -124,7 +123,8 @@ impl Association {
         self.sack_now || self.receiver.sack_wanted() == SackWanted::Now
     }
 
-    fn sends_data(&self) -> bool {
+    /// From the handshake to the SHUTDOWN; HEARTBEATs are sent as long (8.3).
+    pub(super) fn sends_data(&self) -> bool {
         matches!(
             self.state,
             State::Established | State::ShutdownPending | State::ShutdownReceived
@@ -163,7 +163,7 @@ impl Association {
             packet.heartbeat(&info);
         }
         self.put_changes(now, id, &mut packet, &mut signed);
-        if self.sends_data() && self.sender.forward_due(now) {
+        if self.sends_data() && self.sender.forward_due() {
             let kind = match self.features.interleave {
                 true => kind::I_FORWARD_TSN,
                 false => kind::FORWARD_TSN,

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::{Association, State};
+use super::Association;
 use crate::event::{Event, PathChange};
 use crate::path::{Path, PathId, PathState};
 use crate::pmtu::Pmtu;
@@ -120,10 +120,11 @@ impl Association {
             .remove_path(now, id, &mut self.paths, &mut self.timers);
         self.control.retain(|(path, _)| *path != Some(id));
         self.paths.remove(id);
-        self.tell(Event::Path {
-            addr,
-            change: PathChange::Removed,
-        });
+        self.tell_of_path(addr, PathChange::Removed);
+    }
+
+    pub(super) fn tell_of_path(&mut self, addr: IpAddr, change: PathChange) {
+        self.tell(Event::Path { addr, change });
     }
 
     /// A HEARTBEAT or data was not answered in time.
@@ -171,10 +172,7 @@ impl Association {
         if path.state != state {
             path.state = state;
             let addr = path.addr;
-            self.tell(Event::Path {
-                addr,
-                change: PathChange::State(state),
-            });
+            self.tell_of_path(addr, PathChange::State(state));
         }
     }
 
@@ -187,10 +185,7 @@ impl Association {
             path.state = PathState::Active;
             path.errors = 0;
             let addr = path.addr;
-            self.tell(Event::Path {
-                addr,
-                change: PathChange::Confirmed,
-            });
+            self.tell_of_path(addr, PathChange::Confirmed);
             self.schedule_probe(id);
         }
         self.schedule_heartbeat(now, id);
@@ -198,7 +193,7 @@ impl Association {
 
     /// Sets the time of the next HEARTBEAT. Those of paths that are in doubt go out once per timeout.
     pub(super) fn schedule_heartbeat(&mut self, now: Time, id: PathId) {
-        if !self.heartbeats_on() {
+        if !self.sends_data() {
             return;
         }
         let jitter = self.nonce();
@@ -219,14 +214,6 @@ impl Association {
         let share = (jitter % 1024) as u32;
         let rto = rto / 2 + rto * share / 1024;
         self.timers.set(Timer::Heartbeat(id), now + rto + between);
-    }
-
-    /// From the handshake to the SHUTDOWN (8.3).
-    fn heartbeats_on(&self) -> bool {
-        matches!(
-            self.state,
-            State::Established | State::ShutdownPending | State::ShutdownReceived
-        )
     }
 
     /// Nothing but the shutdown is of interest now.

@@ -1,7 +1,6 @@
 //! Packets out of the blue: those that belong to no association (RFC 9260 8.4).
 
 use super::{Arrived, Endpoint, MOST_LOOSE, Transmit};
-use crate::association::LastPacket;
 use crate::wire::{Cause, Checksum, Chunk, Packet, PacketBuilder};
 
 /// Longest packet of an answer: the chunks are short.
@@ -14,15 +13,12 @@ pub fn out_of_the_blue(arrived: &Arrived<'_>, out: &mut Vec<u8>) -> Option<Trans
         return None;
     }
     let len = answer(&packet, out)?;
-    Some(Transmit {
-        from: Some(arrived.to),
-        to: arrived.from,
-        encap: arrived.encap,
-        segment: len,
-        len,
-        probe: false,
-        fragment: false,
-    })
+    Some(back(arrived, len))
+}
+
+/// A packet to where another came from.
+fn back(arrived: &Arrived<'_>, len: usize) -> Transmit {
+    Transmit::one(Some(arrived.to), arrived.from, arrived.encap, len)
 }
 
 /// Appends the answer to `out`, and gives its length.
@@ -83,12 +79,7 @@ impl Endpoint {
     /// Sends a packet back to where another came from.
     pub(super) fn send_loose(&mut self, arrived: &Arrived<'_>, packet: Vec<u8>) {
         if self.loose.len() < MOST_LOOSE {
-            self.loose.push_back(LastPacket {
-                from: Some(arrived.to),
-                to: arrived.from,
-                encap: arrived.encap,
-                packet,
-            });
+            self.loose.push_back((back(arrived, packet.len()), packet));
         }
     }
 }

@@ -349,7 +349,7 @@ impl Endpoint {
     ) {
         if self.waiting.len() >= self.backlog
             || self.table.len() >= self.config.most_associations
-            || self.table.has_tag(cookie.local_tag)
+            || self.table.find_tag(cookie.local_tag).is_some()
         {
             self.refuse(packet, cookie.peer_tag, arrived, &Cause::OutOfResource);
             return;
@@ -394,9 +394,7 @@ impl Endpoint {
             }
             // B: both began at once. D: the cookie once more, or the first after both began.
             (true, _) => {
-                let waiting =
-                    matches!(association.state(), State::CookieWait | State::CookieEchoed);
-                if !theirs && !waiting {
+                if !theirs && !association.is_opening() {
                     return;
                 }
                 let set_up = self.set_up(id, association.config().clone(), cookie);

@@ -79,10 +79,6 @@ impl Table {
         self.by_tag.get(&tag).copied()
     }
 
-    pub fn has_tag(&self, tag: u32) -> bool {
-        self.by_tag.contains_key(&tag)
-    }
-
     /// Lists the association under the tag and the addresses that it has now. Addresses that are another's already stay so.
     pub fn list(&mut self, id: AssocId) {
         let Some(place) = self.places.get_mut(id.place as usize) else {

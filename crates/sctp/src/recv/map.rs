@@ -109,11 +109,6 @@ impl TsnMap {
             .map(move |run| (offset(run.0), offset(run.1)))
     }
 
-    /// Forgets everything; `next` is the TSN expected next.
-    pub fn restart(&mut self, next: Tsn) {
-        *self = TsnMap::new(next);
-    }
-
     pub fn check(&self) {
         let mut end = self.cumulative;
         for run in &self.runs {

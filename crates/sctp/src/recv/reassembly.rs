@@ -158,11 +158,11 @@ impl Message {
 }
 
 #[derive(Debug)]
-struct Loose {
+pub struct Loose {
     head: Head,
     tsn: u64,
     end: bool,
-    data: Box<[u8]>,
+    pub data: Box<[u8]>,
 }
 
 /// A fragment that came just now.
@@ -365,17 +365,13 @@ impl Reassembly {
         Some(message)
     }
 
-    fn take_loose(&mut self, slot: Slot) -> Option<Loose> {
+    /// Takes the fragment at this place, which waits for its predecessor.
+    pub fn take_loose(&mut self, slot: Slot) -> Option<Loose> {
         let loose = self.loose.remove(&slot)?;
         if self.interleaved {
             self.tsns.remove(&loose.tsn);
         }
         Some(loose)
-    }
-
-    /// Drops the fragment at this place, which waits for its predecessor; hands back its bytes.
-    pub fn drop_loose(&mut self, slot: Slot) -> Option<usize> {
-        self.take_loose(slot).map(|loose| loose.data.len())
     }
 
     pub fn bytes(&self) -> usize {

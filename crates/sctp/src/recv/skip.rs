@@ -53,11 +53,10 @@ impl Receiver {
     pub(super) fn discard_tail(&mut self) -> bool {
         let before = self.skipped_to;
         while let Some(last) = self.skipped_to {
-            let dropped = self.pieces.drop_loose(Slot::of_tsn(last + 1));
-            let Some(bytes) = dropped else {
+            let Some(loose) = self.pieces.take_loose(Slot::of_tsn(last + 1)) else {
                 break;
             };
-            self.bytes -= bytes;
+            self.bytes -= loose.data.len();
             self.skipped_to = Some(last + 1);
         }
         self.skipped_to != before

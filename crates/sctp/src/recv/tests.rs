@@ -9,8 +9,19 @@ mod window;
 use super::*;
 use crate::wire::{Chunk, DataHead, Packet, Skipped};
 
-const NOW: Time = Time(0);
 const FIRST: Tsn = Tsn(u32::MAX - 2);
+
+impl Default for ReceiveConfig {
+    fn default() -> ReceiveConfig {
+        ReceiveConfig {
+            window: 1 << 20,
+            partial_delivery_point: 1 << 17,
+            interleave: false,
+            sack_every: 2,
+            interleaved_delivery: false,
+        }
+    }
+}
 
 fn receiver(interleave: bool) -> Receiver {
     with(|config| config.interleave = interleave)
@@ -56,7 +67,7 @@ fn idata<'a>(
 }
 
 fn take(receiver: &mut Receiver, chunk: &Data) -> Placed {
-    let placed = receiver.on_data(NOW, chunk).expect("a right chunk");
+    let placed = receiver.on_data(chunk).expect("a right chunk");
     receiver.check();
     placed
 }
@@ -96,7 +107,7 @@ fn sack(receiver: &mut Receiver) -> (Tsn, u32, Vec<(u16, u16)>, usize) {
 }
 
 fn violation(receiver: &mut Receiver, chunk: &Data) -> bool {
-    matches!(receiver.on_data(NOW, chunk), Err(DataError::Violation(_)))
+    matches!(receiver.on_data(chunk), Err(DataError::Violation(_)))
 }
 
 fn forward(receiver: &mut Receiver, to: u32, skipped: &[Skipped]) {

@@ -125,7 +125,7 @@ impl Side {
             match chunk.expect("a right chunk") {
                 Chunk::Data(_) | Chunk::Sack(_) if self.reset.is_restarting() => {}
                 Chunk::Data(data) => {
-                    self.receiver.on_data(self.now, &data).expect("right data");
+                    self.receiver.on_data(&data).expect("right data");
                 }
                 Chunk::Sack(sack) => {
                     self.sender
@@ -141,7 +141,7 @@ impl Side {
                 other => panic!("{other:?}"),
             }
         }
-        self.receiver.end_of_packet(self.now);
+        self.receiver.end_of_packet();
         self.receiver.check();
         self.sender.check(&self.paths);
     }
@@ -321,11 +321,7 @@ fn streams_are_added_on_both_sides() {
 #[test]
 fn what_is_denied_leaves_everything_as_it_was() {
     let (mut a, mut b) = pair();
-    b.reset.allowed = Allowed {
-        streams: false,
-        association: false,
-        more_streams: false,
-    };
+    b.reset.allowed = Allowed::default();
     a.send(1, "one");
     for ask in [
         Ask::Outgoing(vec![1]),

@@ -146,12 +146,9 @@ impl Sender {
             }
             self.release(&chunk);
         }
-        let mut left = tally.earliest;
-        while left != 0 {
-            let id = left.trailing_zeros() as u8;
-            left &= left - 1;
-            if let Some(path) = paths.get_mut(PathId(id)) {
-                path.flight -= tally.landed[usize::from(id)];
+        for id in PathId::each(tally.earliest) {
+            if let Some(path) = paths.get_mut(id) {
+                path.flight -= tally.landed[usize::from(id.0)];
             }
         }
         if self
@@ -288,10 +285,7 @@ impl Sender {
         paths: &mut Paths,
     ) -> Acked {
         let mut bytes = tally.elsewhere;
-        let mut left = tally.paths;
-        while left != 0 {
-            let id = PathId(left.trailing_zeros() as u8);
-            left &= left - 1;
+        for id in PathId::each(tally.paths) {
             let acked = tally.bytes[usize::from(id.0)];
             bytes += acked;
             let Some(path) = paths.get_mut(id) else {
@@ -347,9 +341,7 @@ impl Sender {
         if self.recovery.is_none() {
             self.recovery = Some(self.out.next());
             self.fast = true;
-            while hit != 0 {
-                let id = PathId(hit.trailing_zeros() as u8);
-                hit &= hit - 1;
+            for id in PathId::each(hit) {
                 if let Some(path) = paths.get_mut(id) {
                     path.window.on_loss(path.flight);
                 }

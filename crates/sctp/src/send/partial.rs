@@ -68,7 +68,7 @@ impl Sender {
     }
 
     /// Should a FORWARD-TSN be sent?
-    pub fn forward_due(&self, _now: Time) -> bool {
+    pub fn forward_due(&self) -> bool {
         let forward = &self.forward;
         forward.advanced > self.out.first() && (forward.advanced != forward.told || forward.again)
     }

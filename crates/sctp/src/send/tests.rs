@@ -35,15 +35,15 @@ fn refuses_what_it_can_not_take() {
         desk.sender
             .enqueue(Time(0), &on_stream(stream), &vec![0; len], false)
     };
-    assert_eq!(send(8, 10), Err(SendRefused::BadStream));
-    assert_eq!(send(0, 0), Err(SendRefused::TooBig));
-    assert_eq!(send(0, 1001), Err(SendRefused::TooBig));
+    assert_eq!(send(8, 10), Err(SendError::BadStream));
+    assert_eq!(send(0, 0), Err(SendError::TooBig));
+    assert_eq!(send(0, 1001), Err(SendError::TooBig));
     assert_eq!(send(7, 999), Ok(()));
-    assert_eq!(send(7, 2), Err(SendRefused::NoRoom));
+    assert_eq!(send(7, 2), Err(SendError::NoRoom));
     desk.sender.close();
     assert_eq!(
         desk.sender.enqueue(Time(0), &on_stream(0), &[1], false),
-        Err(SendRefused::Closed)
+        Err(SendError::Closed)
     );
 }
 
@@ -73,7 +73,7 @@ fn a_stream_is_held_reset_and_goes_on_with_zero() {
     assert_eq!(heads, [(1, 0)]);
     assert_eq!(
         desk.sender.enqueue(desk.now, &on_stream(8), &[1], false),
-        Err(SendRefused::BadStream)
+        Err(SendError::BadStream)
     );
     desk.sender.add_streams(1);
     desk.send(8, 10);

@@ -177,13 +177,12 @@ impl<'b> PacketBuilder<'b> {
         self.bytes(kind::COOKIE_ACK, 0, &[]);
     }
 
-    /// `params` begins with the address that the peer finds the association by.
-    pub fn asconf(&mut self, serial: u32, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.numbered(kind::ASCONF, serial, params);
-    }
-
-    pub fn asconf_ack(&mut self, serial: u32, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.numbered(kind::ASCONF_ACK, serial, params);
+    /// ASCONF or ASCONF ACK. The `params` of the first begin with the address that the peer finds the association by.
+    pub fn asconf(&mut self, kind: u8, serial: u32, params: impl FnOnce(&mut ParamBuilder<'_>)) {
+        self.chunk(kind, 0, |out| {
+            out.extend_from_slice(&serial.to_be_bytes());
+            params(&mut ParamBuilder::new(out));
+        });
     }
 
     pub fn re_config(&mut self, params: impl FnOnce(&mut ParamBuilder<'_>)) {
@@ -273,14 +272,8 @@ impl<'b> PacketBuilder<'b> {
         });
     }
 
-    fn numbered(&mut self, kind: u8, serial: u32, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.chunk(kind, 0, |out| {
-            out.extend_from_slice(&serial.to_be_bytes());
-            params(&mut ParamBuilder::new(out));
-        });
-    }
-
-    fn bytes(&mut self, kind: u8, flags: u8, value: &[u8]) {
+    /// A chunk with these bytes as its value.
+    pub(crate) fn bytes(&mut self, kind: u8, flags: u8, value: &[u8]) {
         self.chunk(kind, flags, |out| out.extend_from_slice(value));
     }
 

@@ -84,11 +84,11 @@ fn put(packet: &mut PacketBuilder<'_>, chunk: &Chunk<'_>) {
         Chunk::Asconf {
             serial,
             params: all,
-        } => packet.asconf(*serial, |to| copy_params(*all, to)),
+        } => packet.asconf(kind::ASCONF, *serial, |to| copy_params(*all, to)),
         Chunk::AsconfAck {
             serial,
             params: all,
-        } => packet.asconf_ack(*serial, |to| copy_params(*all, to)),
+        } => packet.asconf(kind::ASCONF_ACK, *serial, |to| copy_params(*all, to)),
         Chunk::ReConfig(all) => packet.re_config(|to| copy_params(*all, to)),
         Chunk::Forward(forward) => {
             let skipped: Vec<_> = forward.streams().collect();

@@ -13,18 +13,6 @@ pub enum Malformed {
     Value(&'static str),
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Malformed::Truncated => f.write_str("too short"),
-            Malformed::Length => f.write_str("a length that does not fit"),
-            Malformed::Value(what) => write!(f, "bad value: {what}"),
-        }
-    }
-}
-
-impl core::error::Error for Malformed {}
-
 /// One item. A chunk's type is the upper byte of `kind`, its flags are the lower one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tlv<'a> {
@@ -80,16 +68,12 @@ impl<'a> Iterator for Tlvs<'a> {
         }
         let item = Self::first(bytes);
         if let Ok(tlv) = &item {
-            self.rest = bytes.get(padded(tlv.whole.len())..).unwrap_or_default();
+            self.rest = bytes
+                .get(tlv.whole.len().next_multiple_of(4)..)
+                .unwrap_or_default();
         }
         Some(item)
     }
-}
-
-/// `length` rounded up to a multiple of four.
-#[inline]
-pub const fn padded(length: usize) -> usize {
-    (length + 3) & !3
 }
 
 /// Writes items behind `base`, each at a multiple of four bytes from it. The last item's padding is left to the enclosing one,

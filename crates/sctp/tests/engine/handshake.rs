@@ -245,10 +245,7 @@ fn initial_numbers_at_their_ends_wrap() {
                 3,
                 &n.to_be_bytes(),
             )]);
-            let piece = puppet
-                .endpoint
-                .receive(puppet.now, id, &mut buffer)
-                .expect("a message");
+            let piece = puppet.endpoint.receive(id, &mut buffer).expect("a message");
             assert_eq!((piece.len, &buffer[..2]), (2, &n.to_be_bytes()[..]));
         }
         puppet.pass(Duration::from_secs(1));
@@ -692,8 +689,8 @@ fn data_that_comes_with_the_cookie_is_received() {
     }
     let id = puppet.endpoint.accept().expect("an association");
     let mut into = [0; 16];
-    let received = puppet.endpoint.receive(puppet.now, id, &mut into);
+    let received = puppet.endpoint.receive(id, &mut into);
     assert_eq!(received.map(|r| r.len), Some(5));
     assert_eq!(&into[..5], b"early");
-    assert!(puppet.endpoint.receive(puppet.now, id, &mut into).is_none());
+    assert!(puppet.endpoint.receive(id, &mut into).is_none());
 }

@@ -107,7 +107,7 @@ fn samples() -> Vec<Vec<u8>> {
             packet.pad(33);
         },
         |packet, with| {
-            packet.asconf(5, |params| {
+            packet.asconf(kind::ASCONF, 5, |params| {
                 let changes = [
                     with.v6.into(),
                     Param::AddIp {
@@ -125,7 +125,7 @@ fn samples() -> Vec<Vec<u8>> {
                 ];
                 put_all(params, &changes);
             });
-            packet.asconf_ack(5, |params| {
+            packet.asconf(kind::ASCONF_ACK, 5, |params| {
                 let mut refused = Vec::new();
                 CauseBuilder::new(&mut refused)
                     .put(&Cause::DeleteLastAddress(&[1, 2, 3]))

@@ -23,7 +23,7 @@ impl Outbox {
                 .runs
                 .iter()
                 .take_while(|(_, t)| t.encap.is_some() == encapsulated);
-            let runs: Vec<Run<'_>> = same.map(|(at, t)| run(&self.bytes, *at, t)).collect();
+            let runs: Vec<Run<'_>> = same.map(|(at, t)| Run::of(&self.bytes, *at, t)).collect();
             let sent = match stack.link(encapsulated) {
                 Some(link) => link.send(&runs),
                 // There is no such link: lost.
@@ -36,16 +36,5 @@ impl Outbox {
             }
         }
         true
-    }
-}
-
-fn run<'a>(bytes: &'a [u8], at: usize, transmit: &Transmit) -> Run<'a> {
-    Run {
-        bytes: &bytes[at..at + transmit.len],
-        segment: transmit.segment.max(1),
-        from: transmit.from,
-        to: transmit.to,
-        encap: transmit.encap,
-        fragment: transmit.fragment,
     }
 }

@@ -80,10 +80,7 @@ fn events_that_nobody_takes_do_not_pile_up() {
         });
         pair.send(0, b"x");
         pair.run();
-        while pair.ends[1]
-            .receive(pair.now, pair.ids[1], &mut [0; 8])
-            .is_some()
-        {}
+        while pair.ends[1].receive(pair.ids[1], &mut [0; 8]).is_some() {}
     }
     let id = pair.ids[0];
     pair.ends[0].abort(pair.now, id, b"");
@@ -163,11 +160,7 @@ fn an_idle_association_is_small() {
         pair.send(0, b"hello");
         pair.run();
         pair.ids[1] = pair.ends[1].accept().expect("an association");
-        assert!(
-            pair.ends[1]
-                .receive(pair.now, pair.ids[1], &mut [0; 8])
-                .is_some()
-        );
+        assert!(pair.ends[1].receive(pair.ids[1], &mut [0; 8]).is_some());
         clients.push(pair.ends[0].table.take(pair.ids[0]));
         while pair.ends[1].event().is_some() {}
     }
@@ -181,7 +174,7 @@ fn received(pair: &mut Pair) -> Vec<(bool, Vec<u8>)> {
     let mut all: Vec<(bool, Vec<u8>)> = Vec::new();
     let mut whole = true;
     let mut buffer = [0; 8192];
-    while let Some(got) = pair.ends[1].receive(pair.now, pair.ids[1], &mut buffer) {
+    while let Some(got) = pair.ends[1].receive(pair.ids[1], &mut buffer) {
         if whole {
             all.push((got.unordered, Vec::new()));
         }

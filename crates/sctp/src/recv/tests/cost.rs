@@ -6,8 +6,8 @@ use crate::work::assert_linear;
 const MANY: u32 = 400;
 
 fn taken(receiver: &mut Receiver, chunk: &Data) {
-    receiver.on_data(NOW, chunk).expect("a right chunk");
-    receiver.end_of_packet(NOW);
+    receiver.on_data(chunk).expect("a right chunk");
+    receiver.end_of_packet();
 }
 
 /// A window that about half of so many chunks of 16 bytes fill.

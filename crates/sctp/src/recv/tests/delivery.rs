@@ -191,7 +191,7 @@ fn what_the_peer_gives_up_is_skipped_and_the_rest_delivered() {
         assert_eq!(texts(&mut receiver), ["two", "four"]);
         assert_eq!(receiver.window(), 1 << 16);
         assert_eq!(
-            receiver.on_data(NOW, &chunk(1, 0, 1, "E", b"late")),
+            receiver.on_data(&chunk(1, 0, 1, "E", b"late")),
             Ok(Placed::Duplicate)
         );
         forward(&mut receiver, 3, &[skipped(0, 9, false)]);

@@ -123,7 +123,7 @@ proptest! {
             let base = receiver.cumulative().next().since(FIRST) as usize;
             let near = if steps % 5 == 0 { base } else { base + usize::from(*pick) % 60 };
             if let Some(chunk) = chunks.get(near) {
-                receiver.on_data(NOW, chunk).expect("right chunks");
+                receiver.on_data(chunk).expect("right chunks");
                 receiver.check();
             }
             let into = 1 + usize::from(*pick) % buffer.len();
@@ -186,7 +186,7 @@ proptest! {
                     } else {
                         data(nth, stream, number as u16, parts, &bytes[..len])
                     };
-                    if let Err(DataError::Violation(_)) = receiver.on_data(NOW, &chunk) {
+                    if let Err(DataError::Violation(_)) = receiver.on_data(&chunk) {
                         break;
                     }
                 }

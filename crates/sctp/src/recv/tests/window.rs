@@ -8,15 +8,15 @@ fn a_sack_is_owed_for_every_second_packet_and_once_for_a_batch() {
     assert_eq!(receiver.sack_wanted(), SackWanted::No);
     take(&mut receiver, &data(0, 0, 0, "BE", b"a"));
     take(&mut receiver, &data(1, 0, 1, "BE", b"b"));
-    receiver.end_of_packet(NOW);
+    receiver.end_of_packet();
     assert_eq!(receiver.sack_wanted(), SackWanted::Delayed);
     take(&mut receiver, &data(2, 0, 2, "BE", b"c"));
-    receiver.end_of_packet(NOW);
-    receiver.end_of_packet(NOW);
+    receiver.end_of_packet();
+    receiver.end_of_packet();
     assert_eq!(receiver.sack_wanted(), SackWanted::Now);
     assert_eq!(sack(&mut receiver).0, FIRST.plus(2));
     assert_eq!(receiver.sack_wanted(), SackWanted::No);
-    receiver.end_of_packet(NOW);
+    receiver.end_of_packet();
     assert_eq!(
         receiver.sack_wanted(),
         SackWanted::No,
@@ -30,14 +30,14 @@ fn gaps_duplicates_and_the_i_bit_are_answered_at_once() {
     let mut immediate = data(0, 0, 0, "BE", b"a");
     immediate.head.immediate = true;
     take(&mut receiver, &immediate);
-    receiver.end_of_packet(NOW);
+    receiver.end_of_packet();
     assert_eq!(receiver.sack_wanted(), SackWanted::Now);
     sack(&mut receiver);
 
     for (nth, ssn) in [(2, 2), (3, 3), (6, 6), (4, 4)] {
         take(&mut receiver, &data(nth, 0, ssn, "BE", b"x"));
     }
-    receiver.end_of_packet(NOW);
+    receiver.end_of_packet();
     assert_eq!(receiver.sack_wanted(), SackWanted::Now);
     assert_eq!(
         take(&mut receiver, &data(3, 0, 3, "BE", b"x")),
@@ -158,7 +158,7 @@ fn chunks_far_ahead_are_not_taken() {
     );
     for nth in 1..10_000 {
         receiver
-            .on_data(NOW, &data(2 * nth, 0, 0, "BEU", b"x"))
+            .on_data(&data(2 * nth, 0, 0, "BEU", b"x"))
             .expect("right chunks");
         all(&mut receiver);
     }
@@ -180,7 +180,7 @@ fn what_a_message_that_is_being_delivered_waits_for_is_taken_however_much_is_hel
     let begun = receiver.read(&mut buffer).expect("a part");
     assert!(!begun.end && !receiver.readable());
     let mut nth = 1;
-    while receiver.on_data(NOW, &idata(nth, 1, nth - 1, 0, "BE", &[1; 500])) == Ok(Placed::New) {
+    while receiver.on_data(&idata(nth, 1, nth - 1, 0, "BE", &[1; 500])) == Ok(Placed::New) {
         assert!(!receiver.readable() && nth < 100);
         nth += 1;
     }
@@ -190,7 +190,7 @@ fn what_a_message_that_is_being_delivered_waits_for_is_taken_however_much_is_hel
         idata(nth + 1, 0, 1, 0, "BE", b"whole"),
     ];
     for chunk in refused {
-        assert_eq!(receiver.on_data(NOW, &chunk), Ok(Placed::NoRoom));
+        assert_eq!(receiver.on_data(&chunk), Ok(Placed::NoRoom));
     }
     take(&mut receiver, &idata(nth + 1, 0, 0, 1, "E", b"end"));
     let mut read = 0;

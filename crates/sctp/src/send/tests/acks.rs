@@ -234,7 +234,7 @@ fn small_messages_do_not_outrun_what_the_peer_can_hold() {
         let packets = desk.flush();
         assert!(!packets.is_empty());
         for seen in packets.concat() {
-            let taken = peer.on_data(desk.now, &seen.as_data());
+            let taken = peer.on_data(&seen.as_data());
             assert_eq!(taken, Ok(Placed::New), "thrown away after {came}");
             came += 1;
         }

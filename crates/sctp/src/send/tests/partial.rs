@@ -81,13 +81,13 @@ fn a_message_in_flight_is_given_up_and_passed_over() {
         desk.sender.expire(desk.now);
         assert!(desk.sender.failed().unwrap().sent);
         assert_eq!(desk.sender.buffered(), 100);
-        assert!(desk.sender.forward_due(desk.now));
+        assert!(desk.sender.forward_due());
         let (cumulative, skipped) = forward(&mut desk);
         assert_eq!(cumulative, 1);
         assert_eq!((skipped.len(), skipped[0].stream), (1, 3));
-        assert!(!desk.sender.forward_due(desk.now), "once");
+        assert!(!desk.sender.forward_due(), "once");
         desk.t3(A);
-        assert!(desk.sender.forward_due(desk.now), "and again after T3");
+        assert!(desk.sender.forward_due(), "and again after T3");
         forward(&mut desk);
         let acked = desk.sack(2, WIDE, &[]).unwrap();
         assert!(
@@ -103,7 +103,7 @@ fn retransmissions_are_limited() {
     let mut desk = Desk::new(config(), 1);
     send(&mut desk, 0, 100, Reliability::Rtx(2));
     let mut transmissions = 0;
-    while !desk.sender.forward_due(desk.now) {
+    while !desk.sender.forward_due() {
         assert_eq!(desk.packet().len(), 1);
         transmissions += 1;
         desk.t3(A);
@@ -182,7 +182,7 @@ fn messages_of_less_worth_make_room() {
     };
     assert_eq!(
         desk.sender.enqueue(desk.now, &low, &[0; 300], false),
-        Err(SendRefused::NoRoom)
+        Err(SendError::NoRoom)
     );
     send(&mut desk, 0, 300, Reliability::Prio(5));
     assert_eq!(
@@ -211,7 +211,7 @@ fn a_long_list_of_streams_is_told_in_parts() {
     desk.sender.expire(desk.now);
     let (first, skipped) = forward(&mut desk);
     assert!(first < 300 && skipped.len() as u32 == first);
-    assert!(!desk.sender.forward_due(desk.now), "one at a time");
+    assert!(!desk.sender.forward_due(), "one at a time");
     desk.sack(first, WIDE, &[]).unwrap();
     assert_eq!(forward(&mut desk).0, 300);
     assert!(desk.sack(300, WIDE, &[]).unwrap().all);
@@ -228,7 +228,7 @@ fn what_was_given_up_counts_until_it_is_lost() {
     desk.sender
         .remove_path(desk.now, A, &mut desk.paths, &mut desk.timers);
     assert_eq!(desk.paths[A].flight, 0);
-    assert!(desk.sender.forward_due(desk.now));
+    assert!(desk.sender.forward_due());
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn run(case: &Case) {
             .sender
             .enqueue(world.desk.now, &message, &data, more)
         {
-            assert_eq!(why, SendRefused::NoRoom);
+            assert_eq!(why, SendError::NoRoom);
             // All others may wait for the end of a message that is in parts: then nothing moves before its turn comes.
             if !world.step() {
                 return;

@@ -122,7 +122,7 @@ impl Desk {
         if self.sender.wants(self.now, id, &self.paths) {
             let limit = self.paths[id].mtu;
             let mut packet = PacketBuilder::begin(&mut bytes, 1, 2, 3, limit);
-            if self.sender.forward_due(self.now) {
+            if self.sender.forward_due() {
                 self.sender
                     .write_forward(self.now, id, &self.paths, &mut self.timers, &mut packet);
             }
@@ -132,7 +132,7 @@ impl Desk {
                 true => packet.cancel(),
                 false => drop(packet.finish(None, false)),
             }
-        } else if self.sender.forward_due(self.now) {
+        } else if self.sender.forward_due() {
             let mut packet = PacketBuilder::begin(&mut bytes, 1, 2, 3, MTU);
             self.sender
                 .write_forward(self.now, id, &self.paths, &mut self.timers, &mut packet);
@@ -197,7 +197,7 @@ impl Desk {
 
     pub fn check(&self) {
         self.sender.check(&self.paths);
-        let mut pending = self.sender.lost() > 0 || self.sender.forward_due(self.now);
+        let mut pending = self.sender.lost() > 0 || self.sender.forward_due();
         for (id, path) in self.paths.iter() {
             let t3 = self.timers.get(Timer::T3(id)).is_some();
             assert!(t3 || path.flight == 0, "T3 of {id:?} is not running");

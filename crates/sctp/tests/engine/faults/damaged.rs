@@ -83,7 +83,7 @@ fn disturb(pair: &mut Pair, side: usize, round: usize, chance: &mut Chance) {
     let _ = end
         .endpoint
         .send(pair.now, id, &message, &vec![0; len], false);
-    while chance.coin() && end.endpoint.receive(pair.now, id, &mut [0; 1000]).is_some() {}
+    while chance.coin() && end.endpoint.receive(id, &mut [0; 1000]).is_some() {}
     if round == 45 && chance.coin() {
         end.endpoint.shutdown(pair.now, id);
     }
@@ -176,19 +176,9 @@ fn a_wrong_checksum_is_never_accepted() {
     let mut zero = good.clone();
     zero[8..12].fill(0);
     puppet.raw(&zero);
-    assert!(
-        puppet
-            .endpoint
-            .receive(puppet.now, id, &mut [0; 10])
-            .is_none()
-    );
+    assert!(puppet.endpoint.receive(id, &mut [0; 10]).is_none());
     puppet.raw(&good);
-    assert!(
-        puppet
-            .endpoint
-            .receive(puppet.now, id, &mut [0; 10])
-            .is_some()
-    );
+    assert!(puppet.endpoint.receive(id, &mut [0; 10]).is_some());
 }
 
 /// Data outstanding, and the peer falls silent in the middle: T3 runs, and the association ends with an error.

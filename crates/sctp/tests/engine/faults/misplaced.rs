@@ -44,10 +44,7 @@ fn forward_tsn_in_the_wrong_mode_is_a_violation() {
         puppet.say(&[chunk]);
         let heard: Vec<_> = puppet.hear().iter().map(|(kind, ..)| *kind).collect();
         assert!(
-            puppet
-                .endpoint
-                .receive(puppet.now, id, &mut [0; 10])
-                .is_none(),
+            puppet.endpoint.receive(id, &mut [0; 10]).is_none(),
             "{what}: something was delivered"
         );
         // It ends the association, or it is not known at all: never is it obeyed.
@@ -62,10 +59,7 @@ fn forward_tsn_in_the_wrong_mode_is_a_violation() {
         if unknown && is_open(&mut puppet, id) {
             puppet.say(&[craft::data(1000, 0, 0, 3, b"next")]);
             assert!(
-                puppet
-                    .endpoint
-                    .receive(puppet.now, id, &mut [0; 10])
-                    .is_some(),
+                puppet.endpoint.receive(id, &mut [0; 10]).is_some(),
                 "{what}: a TSN was skipped"
             );
         }
@@ -159,10 +153,7 @@ fn data_that_cannot_be_is_answered_or_dropped() {
         puppet.pass(Duration::from_secs(1));
         puppet.hear();
         assert!(
-            puppet
-                .endpoint
-                .receive(puppet.now, id, &mut [0; 10])
-                .is_none(),
+            puppet.endpoint.receive(id, &mut [0; 10]).is_none(),
             "{what}"
         );
     }

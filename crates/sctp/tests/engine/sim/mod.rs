@@ -319,7 +319,7 @@ impl Pair {
         loop {
             let room = 1 + self.chance.below(buffer.len());
             let end = &mut self.ends[side];
-            let Some(piece) = end.endpoint.receive(self.now, id, &mut buffer[..room]) else {
+            let Some(piece) = end.endpoint.receive(id, &mut buffer[..room]) else {
                 return;
             };
             assert!(

@@ -104,7 +104,7 @@ impl Wire {
     fn deliver(&mut self, now: Time, receiver: AssocId, from: [IpAddr; 2]) -> u64 {
         let mut messages = 0;
         while self.carry(now, 0, from) {
-            messages += self.receive(now, receiver);
+            messages += self.receive(receiver);
             while self.carry(now, 1, from) {}
         }
         messages
@@ -124,9 +124,9 @@ impl Wire {
         self.forget_events();
     }
 
-    fn receive(&mut self, now: Time, id: AssocId) -> u64 {
+    fn receive(&mut self, id: AssocId) -> u64 {
         let mut whole = 0;
-        while let Some(piece) = self.ends[1].receive(now, id, &mut self.into) {
+        while let Some(piece) = self.ends[1].receive(id, &mut self.into) {
             whole += u64::from(piece.end);
         }
         whole
