@@ -10,6 +10,7 @@ use headwater_host::{board, sys};
 type SockDiag = Netlink<{ libc::NETLINK_SOCK_DIAG }>;
 
 const ESTABLISHED: u8 = 1;
+
 /// Is the other end of the connection `fd` an established socket of user `uid`? False when in doubt.
 pub fn other_end_is_of(fd: i32, uid: u32) -> bool {
     ends(fd).is_some_and(|(own, other)| {

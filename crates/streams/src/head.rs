@@ -9,7 +9,7 @@
 //!   inlet           the messages that can be read, in a ring or in a queue
 //!   transport       frames of transport providers
 //!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
-//!   ends          how they end                       tending   what the background thread does for them, and fork
+//!   ends            how they end                     tending   what the background thread does for them, and fork
 //! ```
 //!
 //! A pipe's head without modules is *fast*: its messages stay in the ring, where every process that holds the end finds

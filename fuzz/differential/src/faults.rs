@@ -211,6 +211,7 @@ mod tests {
         }
         assert!(parse("some", "# why\nmix none\n").is_err());
     }
+
     #[test]
     fn those_of_one_mix_that_leave_each_others_place_alone_are_planted_together() {
         let folder = tempfile::tempdir().expect("a folder");

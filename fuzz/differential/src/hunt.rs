@@ -50,10 +50,7 @@ impl Hunt<'_> {
                 if over(seed) {
                     return;
                 }
-                let script = match self.near {
-                    [] => make::generate(self.mix, seed),
-                    kept => make::near(self.mix, seed, kept),
-                };
+                let script = make::near(self.mix, seed, self.near);
                 let verdict = machine.judge(&script);
                 let add = |count: &AtomicU64, n: u64| {
                     count.fetch_add(n, Ordering::Relaxed);

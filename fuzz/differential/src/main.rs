@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use headwater_differential::hunt::{Counts, Hunt};
-use headwater_differential::script::Over;
 use headwater_differential::{Machine, Mix, Script, Verdict, kept, make, program, shrink};
 use headwater_e2e::{chance, network};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -101,9 +100,8 @@ fn kept_near(arguments: &Arguments) -> Result<Vec<Script>, String> {
     if !arguments.near {
         return Ok(Vec::new());
     }
-    let scripts = kept::all()?.into_iter().map(|(_, script)| script).collect();
-    match make::like(arguments.mix, scripts) {
-        near if near.is_empty() || arguments.mix.over() != Over::Sockets => Err(format!(
+    match kept::like(arguments.mix)? {
+        near if near.is_empty() => Err(format!(
             "--near: nothing is kept that mix {:?} could be near to: take one over sockets",
             arguments.mix
         )),

@@ -24,23 +24,19 @@ pub fn generate(mix: Mix, seed: u64) -> Script {
     }
 }
 
-/// The script of a seed that is one of these, changed a little; over sockets, and where there are any.
+/// The script of a seed that is one of [those that a mix can be near to](crate::kept::like), changed a little; by chance alone where
+/// there are none.
 pub fn near(mix: Mix, seed: u64, kept: &[Script]) -> Script {
-    match (mix.over(), kept) {
-        (Over::Sockets, [_, ..]) => sockets::near(mix, seed, kept),
-        _ => generate(mix, seed),
+    match kept {
+        [] => generate(mix, seed),
+        kept => sockets::near(mix, seed, kept),
     }
 }
 
-/// Those of these scripts that a mix might have made.
-pub fn like(mix: Mix, mut scripts: Vec<Script>) -> Vec<Script> {
+/// The names of the steps that a mix has.
+pub fn words(mix: Mix) -> HashSet<String> {
     let some = (0..SOME).flat_map(|seed| generate(mix, seed).steps);
-    let words: HashSet<String> = some.map(|step| step.name).collect();
-    scripts.retain(|script| {
-        let mut words_of = script.steps.iter().map(|step| &step.name);
-        script.over == mix.over() && words_of.all(|word| words.contains(word))
-    });
-    scripts
+    some.map(|step| step.name).collect()
 }
 
 /// Chance, and the script that it makes.
@@ -95,11 +91,16 @@ trait Makes {
     }
 
     fn say(&mut self, process: usize, thread: usize, name: &str, numbers: &[i64]) {
-        self.pen().script.steps.push(Step {
+        self.put(Step {
             process,
             thread,
             name: name.to_string(),
             numbers: numbers.to_vec(),
         });
+    }
+
+    /// The next step.
+    fn put(&mut self, step: Step) {
+        self.pen().script.steps.push(step);
     }
 }

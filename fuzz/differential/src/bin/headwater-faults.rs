@@ -10,9 +10,8 @@ use clap::Parser;
 use headwater_differential::faults::{self, Fault};
 use headwater_differential::hunt::{Counts, Hunt};
 use headwater_differential::machine::Answers;
-use headwater_differential::script::Over;
-use headwater_differential::{Machine, Mix, Script, kept, make};
-use headwater_e2e::{chance, network};
+use headwater_differential::{Machine, Mix, Script, Verdict, kept};
+use headwater_e2e::chance;
 
 /// Takes one mend of the library after the other back, and looks how long sequences by chance take to tell
 #[derive(Parser)]
@@ -52,6 +51,8 @@ struct Planted {
     faults: Vec<Fault>,
     spent: Duration,
     sequences: u64,
+    /// What sequences are near to: what tells of none of them; `None`: not looked for yet.
+    near: Option<Vec<Script>>,
 }
 
 /// Libraries with faults, and sequences that run on them.
@@ -102,6 +103,7 @@ fn plant(arguments: &Arguments) -> Result<bool, String> {
         faults,
         spent: Duration::ZERO,
         sequences: 0,
+        near: None,
     };
     let mut left: Vec<Planted> = groups.into_iter().rev().map(planted).collect();
     let mut all = true;
@@ -130,6 +132,7 @@ fn plant(arguments: &Arguments) -> Result<bool, String> {
                         let half = group.faults.split_off(group.faults.len() / 2);
                         left.push(Planted {
                             faults: half,
+                            near: group.near.clone(),
                             ..group
                         });
                     }
@@ -198,31 +201,20 @@ impl Workshop {
         Ok(())
     }
 
-    /// Kept scripts of this mix that tell of none of the faults, where sequences are to be near such.
+    /// Kept scripts of this mix that tell of none of the faults that are planted, where sequences are to be near such.
     fn silent(&self, mix: Mix) -> Result<Vec<Script>, String> {
-        if !self.near || mix.over() != Over::Sockets {
-            return Ok(Vec::new());
-        }
-        let scripts = kept::all()?.into_iter().map(|(_, script)| script).collect();
-        let left = Mutex::new(make::like(mix, scripts).into_iter());
         let silent = Mutex::new(Vec::new());
-        let next = || left.lock().unwrap_or_else(|e| e.into_inner()).next();
-        let judge_all = &|machine: &Machine| {
-            network::isolate();
-            while let Some(script) = next() {
-                if !machine.judge(&script).differs() {
+        if self.near {
+            let same = |script: Script, verdict: &Verdict| {
+                if !verdict.differs() {
                     silent
                         .lock()
                         .unwrap_or_else(|e| e.into_inner())
                         .push(script);
                 }
-            }
-        };
-        std::thread::scope(|scope| {
-            for machine in &self.machines {
-                scope.spawn(move || judge_all(machine));
-            }
-        });
+            };
+            kept::judge(&self.machines, kept::like(mix)?, |script| script, same);
+        }
         Ok(silent.into_inner().unwrap_or_else(|e| e.into_inner()))
     }
 
@@ -234,7 +226,10 @@ impl Workshop {
         bound: Duration,
     ) -> Result<Option<(Script, u64)>, String> {
         self.plant(&group.faults)?;
-        let near = self.silent(group.faults[0].mix)?;
+        let near = match group.near.take() {
+            Some(near) => near,
+            None => self.silent(group.faults[0].mix)?,
+        };
         let begun = Instant::now();
         let found = Mutex::new(None);
         let telling = || found.lock().unwrap_or_else(|e| e.into_inner());
@@ -256,6 +251,7 @@ impl Workshop {
         );
         group.spent += begun.elapsed();
         group.sequences += Counts::of(&counts.run);
+        group.near = Some(near);
         Ok(found.into_inner().unwrap_or_else(|e| e.into_inner()))
     }
 

@@ -2,6 +2,7 @@
 
 mod near;
 mod options;
+mod slots;
 mod starts;
 mod stdio;
 
@@ -10,25 +11,13 @@ use headwater_e2e::chance::Chance;
 pub use near::near;
 
 use super::{Makes, PROCESSES, Pen, SLOTS};
-use crate::script::{Mix, Over, Script};
-
-/// What lies in a slot, as far as the generator knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Nothing,
-    Listener,
-    Connection,
-    /// A connection that the C library has a stream over.
-    Stream,
-    Set,
-    Pipe,
-}
+use crate::script::{Mix, Over, Script, Step};
+use slots::{Kind, Slots};
 
 struct Maker {
     pen: Pen,
     mix: Mix,
-    /// For each process that lives.
-    slots: [Option<[Kind; SLOTS as usize]>; PROCESSES],
+    slots: Slots,
 }
 
 pub fn sockets(mix: Mix, seed: u64) -> Script {
@@ -41,7 +30,7 @@ pub fn sockets(mix: Mix, seed: u64) -> Script {
     let mut maker = Maker {
         pen: Pen::new(chance, Over::Sockets, if two { 2 } else { 1 }),
         mix,
-        slots: [None; PROCESSES],
+        slots: slots::at_first(),
     };
     maker.make();
     maker.pen.script
@@ -51,17 +40,34 @@ impl Makes for Maker {
     fn pen(&mut self) -> &mut Pen {
         &mut self.pen
     }
+
+    fn put(&mut self, mut step: Step) {
+        spare_rows(self.mix, self.pen.script.threads, &mut step);
+        slots::follow(&mut self.slots, &step);
+        self.pen.script.steps.push(step);
+    }
+}
+
+/// What the rows of docs/deviations.md say by themselves is not asked for.
+fn spare_rows(mix: Mix, threads: usize, step: &mut Step) {
+    let many = matches!(mix, Mix::Processes | Mix::All);
+    let waits = |flags: i64| flags & libc::MSG_DONTWAIT as i64 == 0;
+    match (step.name.as_str(), &mut step.numbers[..]) {
+        // A thread with a table of its own.
+        ("close_range", [_, _, flags]) if threads > 1 => *flags &= !2,
+        // By another number it has what the kernel has: what the ring holds comes with its sender's next call.
+        ("spawn", [_, 1, what, _]) => *what = (*what).min(1),
+        // A wait for nothing on a shared end.
+        ("recv" | "recvfrom", [_, n, flags]) if many && waits(*flags) => *n = (*n).max(1),
+        ("recvmsg" | "recvmmsg", [_, n, _, flags, ..]) if many && waits(*flags) => {
+            *n = (*n).max(1);
+        }
+        _ => {}
+    }
 }
 
 impl Maker {
-    fn set(&mut self, process: usize, slot: i64, kind: Kind) {
-        if let Some(slots) = &mut self.slots[process] {
-            slots[slot as usize] = kind;
-        }
-    }
-
     fn make(&mut self) {
-        self.slots[0] = Some([Kind::Nothing; SLOTS as usize]);
         for pair in 0..1 + self.below(2) {
             self.pair(0, 0, pair * 2, pair * 2 + 1);
         }
@@ -72,7 +78,6 @@ impl Maker {
         }
         if self.has_sets() {
             self.say(0, 0, "epoll_create", &[8]);
-            self.set(0, 8, Kind::Set);
         }
         if self.mix == Mix::Processes {
             self.fork(0);
@@ -92,15 +97,12 @@ impl Maker {
         if self.has_sets() || !self.one_in(6) {
             self.say(p, t, "warm", &[a, b]);
         }
-        self.set(p, a, Kind::Connection);
-        self.set(p, b, Kind::Connection);
     }
 
     fn fork(&mut self, process: usize) {
         let Some(child) = (1..PROCESSES).find(|&p| self.slots[p].is_none()) else {
             return;
         };
-        self.slots[child] = self.slots[process];
         self.say(process, 0, "fork", &[child as i64]);
     }
 
@@ -440,12 +442,10 @@ impl Maker {
                 self.say(p, t, "shutdown", &[slot, how as i64]);
             }
             2 | 3 => {
-                self.set(p, slot, Kind::Nothing);
                 self.say(p, t, "close", &[slot]);
             }
             4 => {
                 let to = self.free_slot(p);
-                self.set(p, to, Kind::Connection);
                 let name = self.of(&["dup", "dupfd"]);
                 self.say(p, t, name, &[to, slot]);
             }
@@ -530,10 +530,8 @@ impl Maker {
         match self.below(10) {
             0 | 1 => self.fork(p),
             2 => {
-                let slots = self.slots[p];
-                self.say(p, 0, "exec", &[]);
                 // Epoll sets and connections stay; nothing here is closed to exec but by `cloexec` and `dupfd`.
-                self.slots[p] = slots;
+                self.say(p, 0, "exec", &[]);
             }
             3 => {
                 let (slot, on) = (self.conn(p), self.below(2));
@@ -547,21 +545,17 @@ impl Maker {
                     .collect();
                 let q = self.of(&alive);
                 let to = self.free_slot(q);
-                self.set(q, to, Kind::Connection);
                 self.say(q, t, "take", &[to]);
             }
             6 if p > 0 => {
-                self.slots[p] = None;
                 self.say(p, 0, "kill", &[]);
             }
             7 if p > 0 => {
-                self.slots[p] = None;
                 let way = self.below(2);
                 self.say(p, 0, "exit", &[way]);
             }
             _ => {
                 let slot = self.conn(p);
-                self.set(p, slot, Kind::Nothing);
                 self.say(p, t, "close", &[slot]);
             }
         }
@@ -588,31 +582,25 @@ impl Maker {
         match self.below(6) {
             0 => {
                 let slot = self.free_slot(p);
-                self.set(p, slot, Kind::Set);
                 self.say(p, t, "epoll_create", &[slot]);
             }
             1 => {
                 let slot = self.free_slot(p);
-                self.set(p, slot, Kind::Listener);
                 self.say(p, t, "listen", &[slot, 5]);
             }
             2 => {
                 let (slot, to) = (self.free_slot(p), self.slot(p, Kind::Listener));
                 let non = self.below(2);
-                self.set(p, slot, Kind::Connection);
                 self.say(p, t, "connect", &[slot, to, non]);
             }
             3 => {
                 let (slot, from) = (self.free_slot(p), self.slot(p, Kind::Listener));
-                self.set(p, slot, Kind::Connection);
                 let name = self.of(&["accept", "accept4"]);
                 self.say(p, t, name, &[slot, from]);
             }
             4 => {
                 let (a, b) = (self.free_slot(p), self.free_slot(p));
                 if a != b {
-                    self.set(p, a, Kind::Pipe);
-                    self.set(p, b, Kind::Pipe);
                     self.say(p, t, "pipe", &[a, b]);
                 }
             }

@@ -3,8 +3,8 @@
 
 use headwater_e2e::chance::Chance;
 
-use super::{Kind, Maker};
-use crate::make::{Makes, PROCESSES, Pen, SLOTS};
+use super::{Maker, slots, spare_rows};
+use crate::make::{Makes, Pen};
 use crate::script::{Mix, Script, Step};
 
 /// So many changes of a script at most.
@@ -19,7 +19,7 @@ pub fn near(mix: Mix, seed: u64, kept: &[Script]) -> Script {
     let mut maker = Maker {
         pen: Pen { chance, script },
         mix,
-        slots: [None; PROCESSES],
+        slots: slots::at_first(),
     };
     for _ in 0..=maker.below(CHANGES) {
         maker.change(kept);
@@ -28,24 +28,6 @@ pub fn near(mix: Mix, seed: u64, kept: &[Script]) -> Script {
         spare_rows(mix, maker.pen.script.threads, step);
     }
     maker.pen.script
-}
-
-/// What the rows of docs/deviations.md say by themselves is not asked for, as by what makes scripts by chance alone.
-fn spare_rows(mix: Mix, threads: usize, step: &mut Step) {
-    let numbers = &mut step.numbers[..];
-    match (step.name.as_str(), numbers) {
-        // A thread with a table of its own.
-        ("close_range", [_, _, flags]) if threads > 1 => *flags &= !2,
-        // By another number it has what the kernel has.
-        ("spawn", [_, 1, what, _]) => *what = (*what).min(1),
-        // A wait for nothing on a shared end.
-        ("recv" | "recvfrom" | "read" | "readv" | "recvmsg" | "recvmmsg", [_, n, ..])
-            if matches!(mix, Mix::Processes | Mix::All) =>
-        {
-            *n = (*n).max(1);
-        }
-        _ => {}
-    }
 }
 
 impl Maker {
@@ -102,45 +84,12 @@ impl Maker {
     /// A step as chance makes it where the script has come so far.
     fn insert(&mut self, at: usize) {
         let tail = self.pen.script.steps.split_off(at);
-        self.slots = [None; PROCESSES];
-        self.slots[0] = Some([Kind::Nothing; SLOTS as usize]);
-        for step in self.pen.script.steps.clone() {
-            self.follow(&step);
+        self.slots = slots::at_first();
+        for step in &self.pen.script.steps {
+            slots::follow(&mut self.slots, step);
         }
         self.step();
         self.pen.script.steps.extend(tail);
-    }
-
-    /// What lies in the slots behind this step.
-    fn follow(&mut self, step: &Step) {
-        let p = step.process.min(PROCESSES - 1);
-        let slot = |i: usize| step.numbers.get(i).map_or(0, |&n| n.clamp(0, SLOTS - 1));
-        match step.name.as_str() {
-            "pair" | "pipe" => {
-                let kind = match step.name.as_str() {
-                    "pair" => Kind::Connection,
-                    _ => Kind::Pipe,
-                };
-                self.set(p, slot(0), kind);
-                self.set(p, slot(1), kind);
-            }
-            "epoll_create" => self.set(p, slot(0), Kind::Set),
-            "listen" => self.set(p, slot(0), Kind::Listener),
-            "connect" | "accept" | "accept4" | "take" => self.set(p, slot(0), Kind::Connection),
-            "close" => self.set(p, slot(0), Kind::Nothing),
-            "dup" | "dupfd" => {
-                let kind = self.slots[p].map_or(Kind::Nothing, |slots| slots[slot(1) as usize]);
-                self.set(p, slot(0), kind);
-            }
-            "fork" => {
-                let child = step.numbers.first().map_or(PROCESSES, |&n| n as usize);
-                if child < PROCESSES && self.slots[child].is_none() {
-                    self.slots[child] = self.slots[p];
-                }
-            }
-            "kill" | "exit" => self.slots[p] = None,
-            _ => {}
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs that are started otherwise than by fork, SIGPIPE, and closes of many numbers.
 
-use super::{Kind, Maker};
+use super::Maker;
 use crate::make::{Makes, SLOTS};
 
 impl Maker {
@@ -10,8 +10,6 @@ impl Maker {
         match self.below(6) {
             0 => {
                 let way = self.below(4);
-                // By another number it has what the kernel has: what the ring holds comes with its sender's next call.
-                let what = if way == 1 { what.min(1) } else { what };
                 self.say(p, t, "spawn", &[slot, way, what, n]);
             }
             1 => {
@@ -28,17 +26,7 @@ impl Maker {
             }
             _ => {
                 let to = self.below(SLOTS);
-                let mut flags = self.of(&[0, 0, 2, 4, 6, 1]);
-                if self.pen.script.threads > 1 {
-                    // A thread with a table of its own: a row of docs/deviations.md.
-                    flags &= !2;
-                }
-                if flags & 5 == 0 {
-                    // What lies between is not known: as a rule, what was made between.
-                    for slot in slot.min(to)..=slot.max(to) {
-                        self.set(p, slot, Kind::Nothing);
-                    }
-                }
+                let flags = self.of(&[0, 0, 2, 4, 6, 1]);
                 self.say(p, t, "close_range", &[slot, to, flags]);
             }
         }

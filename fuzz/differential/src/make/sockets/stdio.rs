@@ -10,7 +10,6 @@ impl Maker {
         if streams == 0 || self.one_in(8) {
             let slot = self.slot(p, Kind::Connection);
             let mode = self.of(&[0, 0, 1, 1, 2, 3, 4]);
-            self.set(p, slot, Kind::Stream);
             return self.say(p, t, "fdopen", &[slot, mode]);
         }
         let slot = self.slot(p, Kind::Stream);
@@ -37,12 +36,10 @@ impl Maker {
             }
             15 => self.say(p, t, "clearerr", &[slot]),
             16 => {
-                self.set(p, slot, Kind::Nothing);
                 self.say(p, t, "fclose", &[slot]);
             }
             _ => {
                 let to = self.free_slot(p);
-                self.set(p, to, Kind::Connection);
                 self.say(p, t, "dup", &[to, slot]);
             }
         }
