@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use libc::epoll_event;
 
+use regs::NESTED;
 pub use set::Sets;
 use set::{Set, Tells};
 pub use wait::milliseconds;
@@ -419,6 +420,19 @@ pub fn after_fork(in_child: bool) {
     }
 }
 
+/// The kernel has woken whoever waits on the connection `h`, though nothing has come: `as_of_bytes`, or whatever they ask for. That is
+/// an edge of a set for who waits on what holds it.
+pub fn woken(h: Handle, as_of_bytes: bool) {
+    if NESTED.load(Ordering::Relaxed) {
+        sets().for_each(|set| set.is_woken(h, as_of_bytes));
+    }
+}
+
+/// Is it the last number of a set that a thread sleeps on?
+pub fn ends_under_a_wait(h: Handle) -> bool {
+    by_handle(h).is_some_and(Set::ends_under_a_wait)
+}
+
 /// Makes sets possible; before anything that one can hold is tracked.
 pub fn start() {
     table::register(Kind::Epoll, &Sets);
@@ -516,6 +530,13 @@ const OTHERS_SLICE: u64 = Duration::from_millis(100).as_nanos() as u64;
 /// be about bells, or what nobody asked for.
 impl Descriptor for Sets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
+        let ready = self.still_ready(h, want);
+        if let Some(set) = by_handle(h).filter(|_| want & IN != 0 && ready == 0) {
+            set.has_told_nothing();
+        }
+        ready
+    }
+    fn still_ready(&self, h: Handle, want: u32) -> u32 {
         let Some(set) = by_handle(h) else { return 0 };
         set.see_wait();
         if set.is_inherited() {

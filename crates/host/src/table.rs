@@ -150,6 +150,10 @@ pub fn shares_ends() -> bool {
 pub trait Descriptor: Sync {
     /// Events among `want` that hold by shared memory alone; what the kernel knows is asked of the kernel.
     fn ready(&self, h: Handle, want: u32) -> u32;
+    /// As [`ready`](Descriptor::ready), for an edge-triggered registration that was told of all that has come: the kernel would not look.
+    fn still_ready(&self, h: Handle, want: u32) -> u32 {
+        self.ready(h, want)
+    }
     /// Registers a sleeper for `want`: the peer will ring the bell. The caller fences and looks again afterwards.
     fn arm(&self, h: Handle, want: u32);
     /// Takes back one `arm`.

@@ -2,6 +2,7 @@
 //!
 //! A new kind has a line in [`of_kind`], its [`File`], and of `Calls` what is not the kernel's own call.
 
+use headwater_host::counters::Reason;
 use headwater_host::epoll;
 use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle};
@@ -210,6 +211,10 @@ impl File for Inherited {
 
 impl File for Sets {
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+        if epoll::ends_under_a_wait(h) {
+            // Which lasts until the kernel has something to tell it.
+            epoll::leave(fd, |member| life::to_kernel(member, Reason::WaitedOn));
+        }
         table::clear(fd);
         epoll::closed_set(h, fd);
         call()

@@ -3,8 +3,8 @@
 use headwater_channel::bell;
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
-use headwater_host::sys;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
+use headwater_host::{epoll, sys};
 
 use crate::conn::{self, Phase, rest};
 use crate::pins::{self, entered};
@@ -329,10 +329,11 @@ fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
 /// SO_RCVLOWAT was set. If there is as much as it asks for, that is an edge to the kernel, whatever was told before.
 pub fn low_water_set(c: &conn::Conn) {
     let looks = entered();
-    if let Some(v) = c.view(&looks)
-        && switch::readable(&v)
-        && enough(c, &v)
-    {
+    let Some(v) = c.view(&looks) else { return };
+    if look::events(c) != 0 {
+        epoll::woken(conn::handle(c), true);
+    }
+    if switch::readable(&v) && enough(c, &v) {
         c.told_again.fetch_add(1, Ordering::Relaxed);
         bell::ring(v.own_bell());
     }

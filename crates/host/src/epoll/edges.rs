@@ -270,8 +270,12 @@ impl Inner {
             (true, orphan) => orphan && reg.last.told & OUT == 0,
             (false, orphan) => orphan || !is_socket && ready != 0 && reg.events & ONESHOT != 0,
         };
+        let is_told = is_edge && !kernel && edges.0 == reg.last.edges.0;
         let look = || {
-            let ready = in_a_set(d.ready(reg.h, reg.want()));
+            let ready = in_a_set(match is_told {
+                true => d.still_ready(reg.h, reg.want()),
+                false => d.ready(reg.h, reg.want()),
+            });
             match is_untold(ready) && reg.want() & OUT & !ready != 0 && d.has_kernel_room(reg.h) {
                 true => ready | reg.want() & OUT,
                 false => ready,

@@ -9,10 +9,14 @@ use libc::epoll_event;
 use super::last::{ENDS, Last, OUT, is_socket};
 use super::{ET, MODES, ONESHOT, Tag};
 use crate::poll::{KERNEL_AFTER, KERNEL_SOON};
+use crate::sync::AtomicBool;
 use crate::sys;
-use crate::table::{Descriptor, Handle};
+use crate::table::{Arrivals, Descriptor, Handle};
 
 pub const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+
+/// A set was put into another one.
+pub static NESTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
 pub struct Inner {
@@ -60,7 +64,7 @@ pub struct Inner {
     /// How often the kernel was made to say again what holds, and how many bells were found, which whoever waits on what holds this
     /// set hears too.
     pub posts: u64,
-    /// How many ends of members the kernel has told of.
+    /// How many ends of members the kernel has told of, and what the kernel had brought to those that are not counted any more.
     pub ends: u64,
     /// Some are sets.
     has_sets: bool,
@@ -114,6 +118,17 @@ pub struct Reg {
     pub generation: u32,
     /// Index of the event of the current batch, and which batch.
     pub batch: (u32, u32),
+    /// In a set in another one: there was something to tell, and no look has found otherwise since.
+    listed: bool,
+    /// What it had [heard](Reg::heard) when that was written.
+    heard: u64,
+}
+
+/// What has come to a member of a set.
+#[derive(Clone, Copy)]
+pub struct Came {
+    pub edges: (u64, u64),
+    pub by_kernel: Arrivals,
 }
 
 impl Reg {
@@ -148,6 +163,8 @@ impl Reg {
             orphan: false,
             generation: 0,
             batch: (0, 0),
+            listed: false,
+            heard: 0,
         }
     }
 
@@ -207,16 +224,54 @@ impl Reg {
         !is_socket(self.h) || self.want() & !OUT & !ENDS != 0
     }
 
-    /// What has arrived, as far as it is news.
+    /// What whoever waits on what holds its set counts of what has come by shared memory, and by the kernel with room for more.
+    fn counted(&self) -> (u64, u64) {
+        match self.is_live() {
+            true => self.counts(self.came()),
+            false => (0, 0),
+        }
+    }
+
+    /// The former alone.
     pub fn arrivals(&self) -> u64 {
-        match self.counts() {
+        match self.is_live() && self.hears_arrivals() {
             true => self.descriptor().edges(self.h).0,
             false => 0,
         }
     }
 
-    fn counts(&self) -> bool {
-        self.is_live() && self.hears_arrivals()
+    pub fn came(&self) -> Came {
+        let d = self.descriptor();
+        Came {
+            edges: d.edges(self.h),
+            by_kernel: d.kernel_arrivals(self.h),
+        }
+    }
+
+    pub fn counts(&self, came: Came) -> (u64, u64) {
+        let (arrived, room) = came.edges;
+        match self.is_live() {
+            false => (0, 0),
+            true if self.hears_arrivals() => (arrived, came.by_kernel.count.wrapping_add(room)),
+            true => (0, room),
+        }
+    }
+
+    /// What has come of what it asks for. What the kernel has kept for itself is not in it.
+    fn heard(&self) -> u64 {
+        let d = self.descriptor();
+        let came = match self.hears_arrivals() {
+            true => d
+                .edges(self.h)
+                .0
+                .wrapping_add(d.kernel_arrivals(self.h).count),
+            false => 0,
+        };
+        let room = match self.want() & OUT {
+            0 => 0,
+            _ => d.edges(self.h).1,
+        };
+        came.wrapping_add(room).wrapping_add(u64::from(self.ended))
     }
 
     pub fn slice(&self) -> Option<u64> {
@@ -425,7 +480,9 @@ impl Inner {
         if !self.nested {
             return;
         }
-        self.news = self.news.wrapping_add(self.at(i).arrivals());
+        let (news, by_kernel) = self.at(i).counted();
+        self.news = self.news.wrapping_add(news);
+        self.ends = self.ends.wrapping_add(by_kernel);
     }
 
     /// The program asks for other events.
@@ -433,30 +490,90 @@ impl Inner {
         if !self.nested {
             return self.at_mut(i).ask(event);
         }
-        let was_told = self.has_to_tell(i);
-        let counted = self.at(i).counts();
+        // What the kernel has to tell of it is kept.
+        self.look_behind();
+        let was_listed = self.is_listed(i) || self.has_to_tell(i);
+        let came = self.at(i).came();
+        let counted = self.at(i).counts(came);
         self.at_mut(i).ask(event);
-        self.appears(i, counted, was_told);
+        self.appears(i, counted, came, was_listed);
     }
 
-    /// A registration, which was `counted` or not, is new or asks for something else. As the kernel has it, that is an arrival for who
-    /// waits on what holds this set if there is something to tell, and was nothing before.
-    pub fn appears(&mut self, i: usize, counted: bool, was_told: bool) {
-        if !self.nested {
-            return;
+    /// A registration is new.
+    pub fn is_added(&mut self, i: usize) {
+        if self.nested {
+            self.appears(i, (0, 0), self.at(i).came(), false);
         }
+    }
+
+    /// A registration, which `counted` for so much of what `came`, is new or asks for something else. As the kernel has it, that is an
+    /// arrival for who waits on what holds this set if there is something to tell, and it was not [listed](Inner::is_listed) before.
+    fn appears(&mut self, i: usize, counted: (u64, u64), came: Came, was_listed: bool) {
         let reg = self.at(i);
-        // First, and once: what comes from here on is an arrival by itself.
-        let came = match counted || reg.counts() {
-            true => reg.descriptor().edges(reg.h).0,
-            false => 0,
-        };
-        let of = |counts: bool| if counts { came } else { 0 };
-        let uncounted = of(counted).wrapping_sub(of(reg.counts()));
+        // Of what came before, once: what comes from here on is an arrival by itself.
+        let counts = reg.counts(came);
         let is_ready =
             reg.is_live() && (reg.descriptor().ready(reg.h, reg.want()) != 0 || self.holds(i));
-        let arrived = u64::from(is_ready && !was_told);
-        self.news = self.news.wrapping_add(uncounted).wrapping_add(arrived);
+        let arrived = u64::from(is_ready && !was_listed);
+        let uncounted = |before: u64, now: u64| before.wrapping_sub(now);
+        let news = uncounted(counted.0, counts.0).wrapping_add(arrived);
+        self.news = self.news.wrapping_add(news);
+        self.ends = self.ends.wrapping_add(uncounted(counted.1, counts.1));
+        self.list(i, is_ready || was_listed);
+    }
+
+    /// There is something to tell of a registration, or a look has found nothing.
+    fn list(&mut self, i: usize, is_listed: bool) {
+        let reg = &mut self.regs[i];
+        reg.listed = is_listed;
+        reg.heard = reg.heard();
+    }
+
+    /// As the kernel has it, what has come once makes a registration ready to be told of, until a wait or a look from outside finds
+    /// nothing, or a wait has told of it by an edge; asked for something else meanwhile, it is no news.
+    fn is_listed(&self, i: usize) -> bool {
+        let reg = self.at(i);
+        reg.is_live() && (reg.listed || reg.kept != 0 || reg.heard() != reg.heard)
+    }
+
+    /// Does the kernel say what it says because a registration that is listed was asked for anew, or because it is one-shot and ours is
+    /// not?
+    fn only_asked(&self, i: usize) -> bool {
+        let reg = self.at(i);
+        reg.listed && reg.heard() == reg.heard && (reg.by_edge || reg.last.told == 0)
+    }
+
+    /// It is in another set, or carried, from now on, or is to be asked for something else without that.
+    pub(super) fn begin_list(&mut self, i: usize) {
+        let reg = self.at(i);
+        if self.nested && reg.d.is_some() && !self.is_silent(i) {
+            let is_listed = reg.listed || self.has_to_tell(i);
+            self.list(i, is_listed);
+        }
+    }
+
+    /// A wait has told of those of this batch, and found nothing of the others, unless its room `is_full`.
+    pub fn list_told(&mut self, is_full: bool) {
+        for i in 0..self.regs.len() {
+            let reg = self.at(i);
+            if reg.d.is_none() {
+                continue;
+            }
+            match reg.batch.0 == self.batch {
+                true => self.list(i, reg.events & (ET | ONESHOT) == 0),
+                false if !is_full && self.is_listed(i) => self.list(i, false),
+                false => {}
+            }
+        }
+    }
+
+    /// A look from outside has found nothing.
+    pub fn list_nothing(&mut self) {
+        for i in 0..self.regs.len() {
+            if self.at(i).d.is_some() && self.is_listed(i) && !self.holds(i) {
+                self.list(i, false);
+            }
+        }
     }
 
     /// Would a wait tell something of it, as far as the kernel does not know by itself?
@@ -465,7 +582,8 @@ impl Inner {
             return true;
         }
         let reg = self.at(i);
-        reg.is_live() && reg.events & ET == 0 && self.holds(i)
+        let by_kernel = !reg.carried || reg.events & ET == 0;
+        by_kernel && !self.is_silent(i) && self.holds(i)
     }
 
     /// Does the kernel know of something that the program asks for?

@@ -5,18 +5,19 @@ use core::cell::UnsafeCell;
 use headwater_channel::wait::Learner;
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, epoll_event};
 
-use super::last::ENDS;
 use super::regs::{EXCLUSIVE, Inner, Reg};
 use super::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
 use crate::counters::{self, Reason};
 use crate::process;
 use crate::sync::{AtomicI32, AtomicU32, Ordering};
 use crate::sys;
-use crate::table::{self, Arrivals, Descriptor, Handle, Kind, Trait};
+use crate::table::{self, Descriptor, Handle, Kind, Trait};
 
 mod held;
+mod within;
 
 pub use held::Held;
+pub use within::Tells;
 
 /// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 = EXCLUSIVE
@@ -50,16 +51,6 @@ pub struct Set {
 
 // SAFETY: `inner` is only reached through `lock`.
 unsafe impl Sync for Set {}
-
-/// What a wait on a set would tell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tells {
-    Nothing,
-    /// What shared memory has.
-    Ours,
-    /// Among others what the kernel has reported just now.
-    ByKernel,
-}
 
 impl Set {
     pub fn new(ep: i32) -> Set {
@@ -129,6 +120,11 @@ impl Set {
                 .store((g + 1) & 0xff_ffff, Ordering::Release);
         }
         self.refs.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Has it one number, and sleeps a thread on it?
+    pub fn ends_under_a_wait(&self) -> bool {
+        self.refs.load(Ordering::Acquire) == 1 && self.waiters.load(Ordering::SeqCst) > 0
     }
 
     pub fn inherited(&self) {
@@ -300,6 +296,7 @@ impl Set {
         match inner.make_carried(i, EPOLL_CTL_MOD) {
             Ok(()) => {
                 told.inspect(|told| inner.keep_told(i, told));
+                inner.begin_list(i);
                 self.announce(&mut inner, i);
             }
             // It was closed and opened anew outside this set.
@@ -508,6 +505,7 @@ impl Set {
             }
             (EPOLL_CTL_MOD, Some(i), Some(event)) => {
                 if !inner.regs[i].carried {
+                    inner.begin_list(i);
                     kernel_ctl(ep, op, fd, Some(event))?;
                     let reg = &mut inner.regs[i];
                     (reg.events, reg.data, reg.disabled) = (event.events, event.u64, false);
@@ -575,7 +573,7 @@ impl Set {
                 inner.remove(i);
                 return Err(e);
             }
-            inner.appears(i, false, false);
+            inner.is_added(i);
             self.announce(inner, i);
         }
         Ok(())
@@ -621,68 +619,6 @@ impl Set {
 
     pub fn is_concerned(&self) -> bool {
         self.concerned.load(Ordering::SeqCst) != 0
-    }
-
-    /// Would a wait tell something? It stays to be told, and whoever sleeps on what holds this set is told of what comes: every
-    /// member is armed before it is looked at.
-    pub fn tells(&self) -> Tells {
-        let Some(mut inner) = self.held_unless_forking() else {
-            // A wait that ends early is made again.
-            return Tells::Ours;
-        };
-        inner.heat_sets();
-        let by_kernel = inner.look_behind();
-        let ready = inner.arm_and_look();
-        if ready && self.waiters.load(Ordering::SeqCst) > 0 {
-            // They have lost the bells that were found here.
-            inner.cool_all();
-        }
-        drop(inner);
-        match ready {
-            _ if by_kernel => Tells::ByKernel,
-            true => Tells::Ours,
-            false => Tells::Nothing,
-        }
-    }
-
-    /// Changes with each arrival at a member.
-    pub fn arrivals(&self) -> u64 {
-        let Some(inner) = self.held_unless_forking() else {
-            return 0;
-        };
-        let each = inner.regs.iter().map(Reg::arrivals);
-        each.fold(inner.news, u64::wrapping_add)
-    }
-
-    /// What has come to members by the kernel, and room there, and how often it was made to say again what holds, or rung.
-    pub fn kernel_arrivals(&self) -> Arrivals {
-        let Some(inner) = self.held_unless_forking() else {
-            return Arrivals::default();
-        };
-        let live = inner.regs.iter().filter(|r| r.is_live());
-        let count = |r: &Reg| {
-            let d = r.descriptor();
-            let came = r.hears_arrivals().then(|| d.kernel_arrivals(r.h).count);
-            came.unwrap_or(0).wrapping_add(d.edges(r.h).1)
-        };
-        Arrivals {
-            count: live.map(count).fold(inner.ends, u64::wrapping_add),
-            taken_back: inner.posts,
-            certain: false,
-        }
-    }
-
-    /// Is that all? Ends are counted when a look has found them, and what comes to others than connections is not.
-    pub fn has_counted_all(&self) -> bool {
-        let is_counted = |r: &Reg| {
-            let Some(d) = r.d.filter(|_| r.is_live() && r.h.kind() == Kind::Socket) else {
-                return false;
-            };
-            let counts = d.kernel_arrivals(r.h).certain || d.has_counted_all(r.h);
-            counts && d.kernel_holds(r.h, 0, ENDS) & !r.ended == 0
-        };
-        let inner = self.held_unless_forking().filter(|_| !self.is_inherited());
-        inner.is_some_and(|inner| !inner.orphans && inner.all(is_counted))
     }
 
     /// Leaves nothing hot; whatever is ready rings its own bell.

@@ -387,13 +387,15 @@ fn and_what_moved(
     look: impl FnOnce(&mut Inner, &mut [epoll_event]) -> usize,
 ) -> usize {
     let moves = counters::read(Counter::Unswitches);
-    let n = look(inner, out);
-    if counters::read(Counter::Unswitches) == moves {
-        return n;
+    let mut n = look(inner, out);
+    if counters::read(Counter::Unswitches) != moves {
+        inner.asks_again = true;
+        n = look_kernel(inner, out, n);
+        inner.asks_again = false;
     }
-    inner.asks_again = true;
-    let n = look_kernel(inner, out, n);
-    inner.asks_again = false;
+    if inner.nested {
+        inner.list_told(n == out.len());
+    }
     n
 }
 
@@ -498,8 +500,9 @@ fn scan(inner: &mut Inner, out: &mut [epoll_event], known: usize, age: bool) -> 
     let count = inner.hot.len();
     let first = if count > out.len() - known {
         // Counted where it matters: what else is done in turns must not keep the same ones in front.
-        inner.scan_turn = inner.scan_turn.wrapping_add(1);
-        inner.scan_turn % count
+        let turn = inner.scan_turn;
+        inner.scan_turn = turn.wrapping_add(1);
+        turn % count
     } else {
         0
     };

@@ -1,6 +1,7 @@
 //! shutdown(2), and connect(2) that undoes a connection.
 
 use headwater_host::counters::Reason;
+use headwater_host::epoll;
 use headwater_host::sync::Ordering;
 use headwater_host::table::Handle;
 
@@ -43,6 +44,7 @@ pub fn shut(h: Handle, how: i32, is_done: bool) {
     // The kernel tells edge-triggered sets of it as of room.
     c.note_full();
     c.shuts.fetch_add(1, Ordering::Relaxed);
+    epoll::woken(h, false);
     let looks = pins::entered();
     if let Some(v) = c.view(&looks) {
         switch::take_pin_back_if_shut(c, &v);

@@ -33,6 +33,7 @@ pub fn sockets(mix: Mix, seed: u64) -> Script {
         slots: slots::at_first(),
     };
     maker.make();
+    spare_peeks(&mut maker.pen.script);
     maker.pen.script
 }
 
@@ -63,6 +64,36 @@ fn spare_rows(mix: Mix, threads: usize, step: &mut Step) {
             *n = (*n).max(1);
         }
         _ => {}
+    }
+}
+
+/// Where a step that sends or receives has its flags.
+fn flags_at(step: &Step) -> Option<usize> {
+    match step.name.as_str() {
+        "send" | "sendto" | "recv" | "recvfrom" => Some(2),
+        "sendmsg" | "sendmmsg" | "recvmsg" | "recvmmsg" => Some(3),
+        _ => None,
+    }
+}
+
+/// The row of peeks that wait for all while urgent bytes come.
+fn spare_peeks(script: &mut Script) {
+    const PEEK_OF_ALL: i64 = (libc::MSG_PEEK | libc::MSG_WAITALL) as i64;
+    let has = |step: &Step, flags: i64| {
+        flags_at(step).is_some_and(|at| step.numbers[at] & flags == flags)
+    };
+    let is_urgent = |step: &Step| step.name.starts_with("send") && has(step, libc::MSG_OOB as i64);
+    if script.threads == 1 || !script.steps.iter().any(is_urgent) {
+        return;
+    }
+    for step in script
+        .steps
+        .iter_mut()
+        .filter(|step| has(step, PEEK_OF_ALL))
+    {
+        if let Some(at) = flags_at(step) {
+            step.numbers[at] &= !(libc::MSG_WAITALL as i64);
+        }
     }
 }
 

@@ -175,12 +175,10 @@ impl Inner {
     /// What the kernel tells once is kept, and whoever waits on what holds this set is told of it: given back, it would wake them
     /// again and again.
     pub fn keep_edge(&mut self, i: usize, events: u32, posted: bool) {
-        let reg = &mut self.regs[i];
-        // What a one-shot registration says because of ours it has said before.
-        if !(reg.by_edge && posted) || events & !reg.kept != 0 {
-            self.news += 1;
-        }
-        reg.kept |= events;
+        let is_old = posted
+            && (self.regs[i].by_edge && events & !self.regs[i].kept == 0 || self.only_asked(i));
+        self.news += u64::from(!is_old);
+        self.regs[i].kept |= events;
         self.heat(i);
         if self.shared {
             // The kernel has told it now, and nobody else will be.

@@ -5,6 +5,7 @@ use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD};
 use super::{EXCLUSIVE, Inner, Reg};
 use crate::counters::{self, Reason};
 use crate::epoll::{ET, MODES, ONESHOT, fdinfo, kernel_ctl};
+use crate::sync::Ordering;
 use crate::table::{self, Kind};
 use crate::{aside, sys};
 
@@ -262,11 +263,13 @@ impl Inner {
 
     /// The set is put into another one, to which the kernel tells by edges what wakes this one: nothing that nobody asked for.
     pub fn nest(&mut self) {
+        super::NESTED.store(true, Ordering::Relaxed);
         if core::mem::replace(&mut self.nested, true) || self.shared {
             return;
         }
         self.unpark();
         for i in 0..self.regs.len() {
+            self.begin_list(i);
             let reg = *self.at(i);
             if !reg.is_live() || reg.modes() & ET != 0 {
                 continue;

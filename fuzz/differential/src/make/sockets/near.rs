@@ -3,7 +3,7 @@
 
 use headwater_e2e::chance::Chance;
 
-use super::{Maker, slots, spare_rows};
+use super::{Maker, slots, spare_peeks, spare_rows};
 use crate::make::{Makes, Pen};
 use crate::script::{Mix, Script, Step};
 
@@ -27,6 +27,7 @@ pub fn near(mix: Mix, seed: u64, kept: &[Script]) -> Script {
     for step in &mut maker.pen.script.steps {
         spare_rows(mix, maker.pen.script.threads, step);
     }
+    spare_peeks(&mut maker.pen.script);
     maker.pen.script
 }
 
