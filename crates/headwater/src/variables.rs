@@ -112,7 +112,10 @@ fn explain(name: &str) -> String {
 /// The known one that is not much further than a slip of the pen.
 fn nearest(name: &str) -> Option<&'static str> {
     let most = 1 + name.len() / 3;
-    let (far, known) = KNOWN.iter().map(|k| (strsim::levenshtein(name, k), *k)).min()?;
+    let (far, known) = KNOWN
+        .iter()
+        .map(|k| (strsim::levenshtein(name, k), *k))
+        .min()?;
     (far <= most).then_some(known)
 }
 
