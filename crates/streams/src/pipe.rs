@@ -92,7 +92,7 @@ impl Pipe {
         } else {
             socketpair(flags)?
         };
-        match Pipe::bare(fifo) {
+        match Pipe::bare(fifo, RING) {
             Ok(pipe) => Ok((pipe, visible)),
             Err(e) => {
                 for fd in visible.into_iter().filter(|&fd| fd >= 0) {
@@ -103,13 +103,8 @@ impl Pipe {
         }
     }
 
-    /// A new pipe without any visible descriptor.
-    pub fn bare(fifo: bool) -> sys::Result<&'static Pipe> {
-        Pipe::bare_of(fifo, RING)
-    }
-
-    /// With rings of this size, from [`RING`] to [`LARGEST_RING`].
-    pub fn bare_of(fifo: bool, ring: usize) -> sys::Result<&'static Pipe> {
+    /// A new pipe without any visible descriptor, with rings of this size, from [`RING`] to [`LARGEST_RING`].
+    pub fn bare(fifo: bool, ring: usize) -> sys::Result<&'static Pipe> {
         let (segment, memfd) = Segment::create(ring, ABI)?;
         debug_assert!(core::ptr::eq(
             segment.header::<Header>(),
@@ -403,28 +398,19 @@ pub fn duplicate(fd: i32, cloexec: bool) -> sys::Result<i32> {
     sys::fcntl(fd, command, 0)
 }
 
+/// Flags of open(2) that eventfd(2) and socketpair(2) have too.
+const OPENED: i32 = libc::O_CLOEXEC | libc::O_NONBLOCK;
+
 /// What programs see of a stream without a socket: an eventfd that says nothing.
 pub fn placeholder(flags: i32) -> sys::Result<i32> {
-    let mut kind = 0;
-    if flags & libc::O_CLOEXEC != 0 {
-        kind |= libc::EFD_CLOEXEC;
-    }
-    if flags & libc::O_NONBLOCK != 0 {
-        kind |= libc::EFD_NONBLOCK;
-    }
-    sys::eventfd(0, kind)
+    const { assert!(libc::EFD_CLOEXEC | libc::EFD_NONBLOCK == OPENED) };
+    sys::eventfd(0, flags & OPENED)
 }
 
 /// The descriptors that programs see. Sequenced packets, since passed descriptors must not run together.
 pub(crate) fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
-    let mut kind = libc::SOCK_SEQPACKET;
-    if flags & libc::O_CLOEXEC != 0 {
-        kind |= libc::SOCK_CLOEXEC;
-    }
-    if flags & libc::O_NONBLOCK != 0 {
-        kind |= libc::SOCK_NONBLOCK;
-    }
-    let pair = sys::socket_pair_of(kind)?;
+    const { assert!(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK == OPENED) };
+    let pair = sys::socket_pair_of(libc::SOCK_SEQPACKET | flags & OPENED)?;
     for fd in pair {
         // Who passes a descriptor is told with it.
         let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);

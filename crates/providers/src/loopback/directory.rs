@@ -234,19 +234,9 @@ fn map(answer: &mut rights::Received) -> sys::Result<&'static Head> {
     }
     let [memfd, bell] = [answer.take(0), answer.take(1)];
     let is_local = answer.body[1] == process::owner().bits();
-    let known = if is_local {
-        life::hold_pipe(identity(memfd))
-    } else {
-        None
-    };
-    if let Some(holder) = known {
+    if is_local && let Some(known) = life::borrow_pipe(identity(memfd)) {
         let _ = (sys::close(memfd), sys::close(bell));
-        let head = holder
-            .pipe()
-            .ok_or(libc::EBADF)
-            .and_then(life::adopt_writer);
-        life::let_go(holder);
-        return head;
+        return life::adopt_writer(known.pipe());
     }
     table::set_hidden(memfd);
     table::set_hidden(bell);

@@ -71,7 +71,7 @@ pub fn fresh(ring: usize) -> sys::Result<&'static Pipe> {
     if let Some(used) = used {
         return Ok(used.pipe);
     }
-    Pipe::bare_of(false, ring).inspect(|pipe| pipe.keep())
+    Pipe::bare(false, ring).inspect(|pipe| pipe.keep())
 }
 
 impl Kept {

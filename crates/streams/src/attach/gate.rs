@@ -72,11 +72,6 @@ pub fn hangs_up(open: c_int) -> bool {
     unix::has_hung_up(open)
 }
 
-/// For a sleep that is to end with the other side.
-pub fn watch(open: c_int) -> libc::pollfd {
-    sys::entry(open, 0)
-}
-
 /// A name for the gate that is open as `fd`.
 pub fn name(fd: c_int) -> Result<c_int, Errno> {
     let named = with_path(fd, |path| {

@@ -46,14 +46,10 @@ impl Link {
         let number = |text: &str| text.parse::<i32>().ok();
         let is = is.parse().ok()?;
         let memfd = number(memfd)?;
-        let known = life::hold_pipe(is);
+        let side = number(side)? as u32 & 1;
         let socket = Owned::copy_of(fd).ok()?;
-        let head = match known.and_then(|head| Some((head, head.pipe()?))) {
-            Some((holder, pipe)) => {
-                let head = life::adopt_hidden(pipe, number(side)? as u32 & 1, socket.number());
-                life::let_go(holder);
-                head.ok()?
-            }
+        let head = match life::borrow_pipe(is) {
+            Some(known) => life::adopt_hidden(known.pipe(), side, socket.number()).ok()?,
             None => {
                 let take = |fd, is, sort| handed::take(fd, is, sort).map(Owned);
                 // Bells are all one file to fstat.
@@ -64,7 +60,7 @@ impl Link {
                 let memfd = take(memfd, is, Sort::Memory)?;
                 let bells = [bell(first)?, bell(second)?].map(Owned::into_number);
                 let memfd = memfd.into_number();
-                take_end(memfd, bells, number(side)? as u32 & 1, socket.number()).ok()?
+                take_end(memfd, bells, side, socket.number()).ok()?
             }
         };
         let flags = number(flags)?;
