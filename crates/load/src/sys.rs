@@ -161,26 +161,6 @@ pub fn set_option<T: Copy>(fd: RawFd, level: i32, name: i32, value: &[T]) -> io:
     check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), len) })
 }
 
-pub fn congestion(fd: RawFd) -> String {
-    let mut name = [0u8; 16];
-    let mut len = name.len() as libc::socklen_t;
-    // SAFETY: pointer and length describe the buffer.
-    let rc = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_mut_ptr().cast(),
-            &mut len,
-        )
-    };
-    if rc != 0 {
-        return "unknown".to_string();
-    }
-    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
-}
-
 /// Zeroes that this process shares with its children, or what all share that map the same file. They are never given back.
 pub fn map_shared(len: usize, file: Option<RawFd>) -> io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -218,11 +218,7 @@ impl Pipe {
             fds: [parts.memfd, first, if parts.fifo { -1 } else { second }],
             count: 3,
         };
-        let segment = Segment::open(parts.memfd, ABI).map_err(|errno| match errno {
-            // mmap(2), of memory that would have to be locked.
-            libc::EAGAIN => libc::ENOMEM,
-            errno => errno,
-        })?;
+        let segment = Segment::open(parts.memfd, ABI)?;
         // Numbers that an image before this one told may be something else by now, which is not to be written to.
         let bells = &made.fds[1..if parts.fifo { 2 } else { 3 }];
         let sizes = RING..=LARGEST_RING;
