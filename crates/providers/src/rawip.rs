@@ -90,7 +90,7 @@ impl Rawip {
             _ if protocol == icmp(v6) => Way::Ping(Ping::restore(v6, saved)),
             _ => Way::None,
         };
-        let fd = Owned::of_hidden(hidden_copy(fd)?);
+        let fd = Owned(hidden_copy(fd)?);
         Some(Rawip::with(fd, v6, way, protocol))
     }
 
@@ -161,7 +161,7 @@ fn icmp(v6: bool) -> u8 {
 
 /// A socket that takes options and receives nothing.
 fn placeholder(v6: bool) -> Outcome<Owned> {
-    inet::socket(v6, libc::SOCK_DGRAM).map(Owned::of_hidden)
+    inet::socket(v6, libc::SOCK_DGRAM).map(Owned)
 }
 
 /// A socket for this protocol. TACCES: the process may not, and the log says what would help. TBADADDR: no such protocol.
@@ -177,7 +177,7 @@ fn open(v6: bool, protocol: u8) -> Outcome<(Owned, Way)> {
     };
     socket::make_roomy(fd);
     socket::tell_errors(fd, v6);
-    Ok((Owned::of_hidden(fd), way))
+    Ok((Owned(fd), way))
 }
 
 #[cold]

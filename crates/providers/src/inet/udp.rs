@@ -47,7 +47,7 @@ pub struct Udp {
 impl Udp {
     pub fn open(v6: bool) -> Outcome<Udp> {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
-        Ok(Udp::with(Owned::of_hidden(fd), v6))
+        Ok(Udp::with(Owned(fd), v6))
     }
 
     fn with(fd: Owned, v6: bool) -> Udp {
@@ -67,7 +67,7 @@ impl Udp {
 
     pub fn restore(fd: i32, _saved: &str) -> Option<Udp> {
         let v6 = local(fd)?.is_v6();
-        let mut udp = Udp::with(Owned::of_hidden(super::hidden_copy(fd)?), v6);
+        let mut udp = Udp::with(Owned(super::hidden_copy(fd)?), v6);
         udp.note_bound();
         Some(udp)
     }
@@ -136,7 +136,7 @@ impl Udp {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
         prepare(fd, v6);
         self.chosen.renew(fd, v6);
-        self.fd = Owned::of_hidden(fd);
+        self.fd = Owned(fd);
         self.v6 = v6;
         self.both = false;
         self.incoming = Incoming::default();

@@ -97,7 +97,7 @@ impl Own {
         let name = take(name, name_is, Sort::Local)?;
         let memfd = take(memfd, memfd_is, Sort::Memory)?;
         let bell = take(bell, bell_is, Sort::Bell)?;
-        let pipe = map_ring(memfd.into_number(), bell.into_number()).ok()?;
+        let pipe = map_ring(memfd, bell).ok()?;
         let head = life::adopt_hidden(pipe, 0, -1).ok()?;
         Own::new(name, from_hex(addr)?, head).ok()
     }
