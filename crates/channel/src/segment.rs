@@ -131,14 +131,6 @@ impl Segment {
     }
 
     fn map_unchecked(fd: i32, ring: usize) -> Result<Segment> {
-        // Too much is locked in memory, which is no reason to try again.
-        Segment::map_rings(fd, ring).map_err(|errno| match errno {
-            libc::EAGAIN => libc::ENOMEM,
-            errno => errno,
-        })
-    }
-
-    fn map_rings(fd: i32, ring: usize) -> Result<Segment> {
         let total = map_size(ring);
         let rw = libc::PROT_READ | libc::PROT_WRITE;
         let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -12,7 +12,7 @@ use headwater_host::table::{self, Kind};
 use headwater_host::{hidden, sys};
 use headwater_sctp_sockets::{face, remote};
 use headwater_streams::head::{exec, life};
-use headwater_streams::pipe::Pipe;
+use headwater_streams::pipe::{Pipe, RING};
 
 /// Below the library's own numbers, above the test's.
 const FIRST: RawFd = 300;
@@ -69,7 +69,7 @@ pub struct Image {
 
 impl Default for Image {
     fn default() -> Image {
-        let pipe = Pipe::bare(false).expect("memory");
+        let pipe = Pipe::bare(false, RING).expect("memory");
         let bell = || sys::eventfd(0, libc::EFD_NONBLOCK).expect("an eventfd");
         let name = headwater_providers::loopback::name::socket().expect("a socket");
         let local = sys::dup_above(name.number(), 3).expect("a number");

@@ -5,7 +5,7 @@ mod forgetful;
 mod script;
 
 use std::env;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
@@ -14,6 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use headwater_host::sys;
+use rustix::fs::{Access, StatVfsMountFlags, access, getxattr_query, statvfs};
+use rustix::thread::no_new_privs;
 
 use self::forgetful::Forgetful;
 
@@ -147,7 +149,7 @@ pub fn find(name: &OsStr) -> io::Result<PathBuf> {
 
 fn executable(path: &Path) -> io::Result<()> {
     let is_file = fs::metadata(path)?.is_file();
-    if is_file && sys::access(&c_path(path), libc::X_OK).is_ok() {
+    if is_file && access(path, Access::EXEC_OK).is_ok() {
         return Ok(());
     }
     Err(io::Error::from_raw_os_error(libc::EACCES))
@@ -180,31 +182,12 @@ fn rights(image: &Path, meta: &Metadata) -> Option<Obstacle> {
 
 /// On a nosuid mount, or with no_new_privs, the kernel gives no rights away.
 fn ignores_rights(image: &Path) -> bool {
-    let path = c_path(image);
-    // SAFETY: all-zero is a valid statvfs, the string is terminated, and prctl takes no pointers here.
-    unsafe {
-        let mut fs: libc::statvfs = std::mem::zeroed();
-        libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
-            || (libc::statvfs(path.as_ptr(), &mut fs) == 0 && fs.f_flag & libc::ST_NOSUID != 0)
-    }
+    no_new_privs().is_ok_and(|set| set)
+        || statvfs(image).is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::NOSUID))
 }
 
 fn has_capabilities(image: &Path) -> bool {
-    let path = c_path(image);
-    // SAFETY: strings are terminated, and a size of 0 asks for the length only.
-    unsafe {
-        libc::getxattr(
-            path.as_ptr(),
-            c"security.capability".as_ptr(),
-            std::ptr::null_mut(),
-            0,
-        ) > 0
-    }
-}
-
-/// A path with a NUL inside names nothing; nor does the empty string.
-fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+    getxattr_query(image, "security.capability").is_ok_and(|len| len > 0)
 }
 
 #[cfg(test)]

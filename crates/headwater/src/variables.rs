@@ -112,23 +112,11 @@ fn explain(name: &str) -> String {
 /// The known one that is not much further than a slip of the pen.
 fn nearest(name: &str) -> Option<&'static str> {
     let most = 1 + name.len() / 3;
-    let (far, known) = KNOWN.iter().map(|k| (distance(name, k), *k)).min()?;
+    let (far, known) = KNOWN
+        .iter()
+        .map(|k| (strsim::levenshtein(name, k), *k))
+        .min()?;
     (far <= most).then_some(known)
-}
-
-/// Letters to insert, leave out or replace (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

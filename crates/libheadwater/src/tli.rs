@@ -17,7 +17,7 @@ pub static t_errlist: [Text; ERRORS.len()] = {
     let mut list = [const { Text(c"".as_ptr()) }; ERRORS.len()];
     let mut i = 0;
     while i < ERRORS.len() {
-        list[i] = Text(ERRORS[i].1.as_ptr());
+        list[i] = Text(ERRORS[i].as_ptr());
         i += 1;
     }
     list

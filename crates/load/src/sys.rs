@@ -5,6 +5,10 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::ptr;
 
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 /// What getrusage(2) says of a process, in nanoseconds and counts.
@@ -134,13 +138,7 @@ pub fn wait(child: i32) -> io::Result<bool> {
 
 /// Ends this process when the one that made it does: an end whose peer died must not wait on.
 pub fn end_with_parent() {
-    // SAFETY: no pointers are passed.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-}
-
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: no pointers are passed.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 /// Keeps this process on these CPUs; anywhere where there are none.
@@ -148,15 +146,12 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
-    if cpus.iter().any(|&cpu| cpu >= libc::CPU_SETSIZE as usize) {
+    if cpus.iter().any(|&cpu| cpu >= CpuSet::MAX_CPU) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: the set is plain bits, and the bound was checked above.
-    check(unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
-    })
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu));
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Sets an option of a socket to a plain value, as a number or bytes are.
@@ -164,26 +159,6 @@ pub fn set_option<T: Copy>(fd: RawFd, level: i32, name: i32, value: &[T]) -> io:
     let len = mem::size_of_val(value) as libc::socklen_t;
     // SAFETY: pointer and length describe the value.
     check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), len) })
-}
-
-pub fn congestion(fd: RawFd) -> String {
-    let mut name = [0u8; 16];
-    let mut len = name.len() as libc::socklen_t;
-    // SAFETY: pointer and length describe the buffer.
-    let rc = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_mut_ptr().cast(),
-            &mut len,
-        )
-    };
-    if rc != 0 {
-        return "unknown".to_string();
-    }
-    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 /// Zeroes that this process shares with its children, or what all share that map the same file. They are never given back.
@@ -211,7 +186,7 @@ pub fn pages() -> io::Result<[usize; 2]> {
 
 /// Raises the soft limit of descriptors just far enough for so many connections.
 pub fn allow_connections(count: usize) -> io::Result<()> {
-    let wanted = count as libc::rlim_t + 64;
+    let wanted = count as u64 + 64;
     let [soft, hard] = descriptors();
     match soft >= wanted {
         true => Ok(()),
@@ -220,20 +195,15 @@ pub fn allow_connections(count: usize) -> io::Result<()> {
 }
 
 /// The soft and the hard limit of descriptors.
-pub fn descriptors() -> [libc::rlim_t; 2] {
-    // SAFETY: rlimit is two integers, which the call fills.
-    unsafe {
-        let mut limit: libc::rlimit = mem::zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        [limit.rlim_cur, limit.rlim_max]
-    }
+pub fn descriptors() -> [u64; 2] {
+    let limit = getrlimit(Resource::Nofile);
+    [limit.current, limit.maximum].map(|limit| limit.unwrap_or(u64::MAX))
 }
 
 /// Sets both.
-pub fn allow_descriptors([rlim_cur, rlim_max]: [libc::rlim_t; 2]) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur, rlim_max };
-    // SAFETY: two integers, which the call reads.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })
+pub fn allow_descriptors(limits: [u64; 2]) -> io::Result<()> {
+    let [current, maximum] = limits.map(Some);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?)
 }
 
 pub fn check(rc: i32) -> io::Result<()> {

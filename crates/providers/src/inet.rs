@@ -38,7 +38,7 @@ use crate::loopback::buffers::scatter;
 use crate::provider::{Datagram, Outcome};
 
 /// A fresh socket of ours that does not block.
-fn socket(v6: bool, kind: i32) -> Outcome<i32> {
+pub fn socket(v6: bool, kind: i32) -> Outcome<i32> {
     headwater_ipnet::socket::open(v6, kind, 0).map_err(Refusal::system)
 }
 
@@ -92,6 +92,11 @@ pub fn hand_out(
     into.more = into.data_len < rest.len();
     *taken = into.more.then(|| before.unwrap_or(0) + into.data_len);
     Ok(!into.more)
+}
+
+/// SO_REUSEADDR.
+pub fn is_reusable(fd: i32) -> bool {
+    sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR).is_ok_and(|on| on != 0)
 }
 
 /// What connectionless providers of IP say of themselves; `largest`: bytes of a datagram.

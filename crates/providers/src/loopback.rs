@@ -25,13 +25,13 @@ pub mod pool;
 pub mod request;
 pub mod sizes;
 
-use headwater_host::{hidden, sys};
-use headwater_streams::pipe;
 use headwater_tpi::error::{TBADADDR, TBADDATA, TBADOPT};
 use headwater_tpi::prim::{SENDZERO, T_CLTS, T_COTS, T_COTS_ORD, T_INFINITE, T_INVALID, XPG4_1};
 use headwater_tpi::{Info, Refusal};
 
 use crate::provider::Outcome;
+
+pub use headwater_streams::pipe::Owned;
 
 /// Most bytes of an address, of options, and of data with a request, an answer or a disconnection.
 pub const MOST: usize = 1024;
@@ -68,53 +68,6 @@ impl Space {
             state: 0,
             provider_flag: SENDZERO | XPG4_1,
         }
-    }
-}
-
-/// A hidden descriptor that is closed with its owner.
-#[derive(Debug)]
-pub struct Owned(i32);
-
-impl Owned {
-    pub fn number(&self) -> i32 {
-        self.0
-    }
-
-    /// Takes a hidden descriptor over.
-    pub fn of_hidden(fd: i32) -> Owned {
-        Owned(fd)
-    }
-
-    fn into_number(self) -> i32 {
-        let fd = self.0;
-        core::mem::forget(self);
-        fd
-    }
-
-    /// What polls as nothing at all.
-    fn silent() -> sys::Result<Owned> {
-        pipe::placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK)
-            .and_then(hidden::hide_needed)
-            .map(Owned)
-    }
-
-    /// A descriptor of ours that stands for the same as `fd`.
-    pub fn copy_of(fd: i32) -> sys::Result<Owned> {
-        sys::dup_above(fd, 0)
-            .and_then(hidden::hide_needed)
-            .map(Owned)
-    }
-
-    /// A number that the image after exec will find again.
-    pub fn pass_on(&self) -> i32 {
-        let _ = sys::fcntl(self.0, libc::F_SETFD, 0);
-        self.0
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        hidden::close(self.0);
     }
 }
 

@@ -34,19 +34,13 @@ pub enum Kind {
     Bytes(usize),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    Writable,
-    ReadOnly,
-}
-
 /// An option that a provider knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     pub level: u32,
     pub name: u32,
     pub kind: Kind,
-    pub access: Access,
+    pub read_only: bool,
     /// The default: a number, the two halves, or no bytes.
     pub default: (i64, i64),
 }
@@ -57,14 +51,14 @@ impl Known {
             level,
             name,
             kind,
-            access: Access::Writable,
+            read_only: false,
             default,
         }
     }
 
     pub const fn read_only(self) -> Known {
         Known {
-            access: Access::ReadOnly,
+            read_only: true,
             ..self
         }
     }
@@ -250,9 +244,10 @@ impl Answers {
 
     /// What is asked for by its name alone.
     fn tell(&mut self, option: &Known, value: &Value) {
-        let status = match option.access {
-            Access::Writable => T_SUCCESS,
-            Access::ReadOnly => T_READONLY,
+        let status = if option.read_only {
+            T_READONLY
+        } else {
+            T_SUCCESS
         };
         self.add(option, status, value, 0);
     }
@@ -285,7 +280,7 @@ fn refuse_illegal(table: &[&[Known]], action: i32, asked: &[Opt<'_>]) -> Outcome
         }
         if let Some(known) = known(table, asked).next()
             && (action == T_NEGOTIATE || action == T_CHECK && !asked.value.is_empty())
-            && known.access == Access::Writable
+            && !known.read_only
         {
             read(known, asked)?;
         }
@@ -304,7 +299,7 @@ fn answer(
     match action {
         T_CURRENT => answers.tell(option, &settings.value(option)),
         T_DEFAULT => answers.tell(option, &option.default_value()),
-        _ if option.access == Access::ReadOnly => {
+        _ if option.read_only => {
             // T_ALLOPT sets what can be set.
             if asked.name != T_ALLOPT {
                 answers.add(option, T_READONLY, &settings.value(option), width);

@@ -250,7 +250,9 @@ pub trait Provider: Send {
     }
 
     /// What a blocked call sleeps at.
-    fn waiter(&self) -> Waiter;
+    fn waiter(&self) -> Waiter {
+        Waiter::Poll(self.descriptor())
+    }
 
     /// Another way to sleep until `want` may hold, where the provider has a better one than its waiter.
     fn sleep(&mut self, want: u32) -> Option<Sleep> {

@@ -15,7 +15,7 @@ mod ping;
 mod sent;
 
 use headwater_host::log::{self, Level};
-use headwater_host::{hidden, sys};
+use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::options::PacketOptions;
@@ -29,8 +29,9 @@ use sent::Sent;
 use crate::inet::settings::Chosen;
 use crate::inet::undelivered::Undelivered;
 use crate::inet::{self, datagrams, hand_out, hidden_copy, length};
+use crate::loopback::Owned;
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, IN, Outcome, Provider, Waiter};
+use crate::provider::{Arrived, Datagram, Event, IN, Outcome, Provider};
 
 const TABLE: [&[Known]; 2] = [&options::GENERIC_CONNECTIONLESS, &options::IP];
 /// An IP packet; with the kernel's header less fits, and sendmsg(2) says so.
@@ -47,7 +48,7 @@ enum Way {
 }
 
 pub struct Rawip {
-    fd: i32,
+    fd: Owned,
     v6: bool,
     way: Way,
     /// Once bound. Addresses of this endpoint have it as their port.
@@ -66,7 +67,7 @@ impl Rawip {
         Ok(Rawip::with(fd, v6, Way::None, 0))
     }
 
-    fn with(fd: i32, v6: bool, way: Way, protocol: u8) -> Rawip {
+    fn with(fd: Owned, v6: bool, way: Way, protocol: u8) -> Rawip {
         Rawip {
             fd,
             v6,
@@ -89,13 +90,13 @@ impl Rawip {
             _ if protocol == icmp(v6) => Way::Ping(Ping::restore(v6, saved)),
             _ => Way::None,
         };
-        Some(Rawip::with(hidden_copy(fd)?, v6, way, protocol))
+        let fd = Owned(hidden_copy(fd)?);
+        Some(Rawip::with(fd, v6, way, protocol))
     }
 
     /// Goes on with another socket, with the options that the user has set.
-    fn replace(&mut self, fd: i32, v6: bool, way: Way, protocol: u8) {
-        self.chosen.renew(fd, v6);
-        hidden::close(self.fd);
+    fn replace(&mut self, fd: Owned, v6: bool, way: Way, protocol: u8) {
+        self.chosen.renew(fd.number(), v6);
         (self.fd, self.v6, self.way, self.protocol) = (fd, v6, way, protocol);
         self.inbox = Inbox::new(v6, AHEAD);
         self.taken = None;
@@ -103,15 +104,10 @@ impl Rawip {
         self.errors.clear();
     }
 
-    fn read_errors(&mut self) {
-        let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
-        self.errors.read(self.fd, &concerns);
-    }
-
     /// Has the network said something of what was sent?
     fn hears_errors(&mut self) -> bool {
         let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
-        self.errors.hears(self.fd, &concerns)
+        self.errors.hears(self.fd.number(), &concerns)
     }
 
     /// Is there a packet to hand out? May find errors instead.
@@ -122,12 +118,13 @@ impl Rawip {
         if matches!(self.way, Way::None) {
             return false;
         }
-        match self.inbox.fill(self.fd) {
+        match self.inbox.fill(self.fd.number()) {
             Ok(_) => true,
             Err(libc::EAGAIN) => false,
             Err(_) => {
-                self.read_errors();
-                self.inbox.fill(self.fd).is_ok()
+                let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
+                self.errors.read(self.fd.number(), &concerns);
+                self.inbox.fill(self.fd.number()).is_ok()
             }
         }
     }
@@ -158,23 +155,17 @@ impl Rawip {
     }
 }
 
-impl Drop for Rawip {
-    fn drop(&mut self) {
-        hidden::close(self.fd);
-    }
-}
-
 fn icmp(v6: bool) -> u8 {
     if v6 { ip::ICMPV6 } else { ip::ICMP }
 }
 
 /// A socket that takes options and receives nothing.
-fn placeholder(v6: bool) -> Outcome<i32> {
-    socket::open(v6, libc::SOCK_DGRAM, 0).map_err(Refusal::system)
+fn placeholder(v6: bool) -> Outcome<Owned> {
+    inet::socket(v6, libc::SOCK_DGRAM).map(Owned)
 }
 
 /// A socket for this protocol. TACCES: the process may not, and the log says what would help. TBADADDR: no such protocol.
-fn open(v6: bool, protocol: u8) -> Outcome<(i32, Way)> {
+fn open(v6: bool, protocol: u8) -> Outcome<(Owned, Way)> {
     let (fd, way) = match socket::open(v6, libc::SOCK_RAW, protocol) {
         Ok(fd) => (fd, Way::Raw),
         Err(libc::EPERM | libc::EACCES) if protocol == icmp(v6) => {
@@ -186,7 +177,7 @@ fn open(v6: bool, protocol: u8) -> Outcome<(i32, Way)> {
     };
     socket::make_roomy(fd);
     socket::tell_errors(fd, v6);
-    Ok((fd, way))
+    Ok((Owned(fd), way))
 }
 
 #[cold]
@@ -218,7 +209,7 @@ impl Provider for Rawip {
     }
 
     fn descriptor(&self) -> i32 {
-        self.fd
+        self.fd.number()
     }
 
     fn bind(&mut self, addr: Option<&[u8]>, _qlen: u32) -> Outcome<(Vec<u8>, u32)> {
@@ -229,10 +220,7 @@ impl Provider for Rawip {
             n => u8::try_from(n).map_err(|_| Refusal::new(TBADADDR))?,
         };
         let (fd, way) = open(v6, protocol)?;
-        if let Err(refusal) = inet::bind(fd, &to.with_port(0)) {
-            hidden::close(fd);
-            return Err(refusal);
-        }
+        inet::bind(fd.number(), &to.with_port(0))?;
         self.replace(fd, v6, way, protocol);
         let got = self.local().ok_or(Refusal::new(TNOADDR))?;
         Ok((got, 0))
@@ -248,7 +236,7 @@ impl Provider for Rawip {
         if matches!(self.way, Way::None) {
             return None;
         }
-        let address = inet::local(self.fd)?;
+        let address = inet::local(self.fd.number())?;
         Some(address.with_port(self.protocol.into()).to_vec())
     }
 
@@ -290,8 +278,13 @@ impl Provider for Rawip {
         let to = to.with_port(0);
         self.sent.note(&to, self.protocol, data);
         let concerns = self.sent.concerns(matches!(self.way, Way::Raw));
-        self.errors
-            .send(self.fd, (&to, &to), data, &control.0[..n], &concerns)
+        self.errors.send(
+            self.fd.number(),
+            (&to, &to),
+            data,
+            &control.0[..n],
+            &concerns,
+        )
     }
 
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
@@ -318,12 +311,8 @@ impl Provider for Rawip {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let mut settings = self.chosen.on(self.fd, self.v6);
+        let mut settings = self.chosen.on(self.fd.number(), self.v6);
         options::negotiate(&TABLE, &mut settings, flags, opts)
-    }
-
-    fn waiter(&self) -> Waiter {
-        Waiter::Poll(self.fd)
     }
 
     fn ready(&mut self, want: u32) -> u32 {

@@ -37,7 +37,7 @@ use raw::Raw;
 use ways::{Way, Ways};
 
 use crate::inet::udp::{LARGEST, Udp};
-use crate::inet::{length, poll};
+use crate::inet::{error_is_readable, is_reusable, length, poll};
 use crate::loopback::connectionless::{Own, put, take};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
@@ -142,7 +142,8 @@ impl Udp2 {
     /// The ring under the name of the address. Where there is none to be had, the kernel carries everything.
     fn open_ring(&mut self, at: &Address) {
         let fd = self.kernel.descriptor();
-        if !self.link.has_rings() || shares_its_port(fd) {
+        // Of a port that is shared (T_IP_REUSEADDR) the kernel decides which endpoint gets what.
+        if !self.link.has_rings() || is_reusable(fd) {
             return;
         }
         if let Some(name) = names::of_endpoint(at, fd)
@@ -262,11 +263,6 @@ impl Udp2 {
         }
         room
     }
-}
-
-/// T_IP_REUSEADDR: the kernel decides which endpoint gets what.
-fn shares_its_port(fd: i32) -> bool {
-    sys::sockopt::<i32>(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR).is_ok_and(|on| on != 0)
 }
 
 fn is_nothing(taken: &Outcome<()>) -> bool {
@@ -471,9 +467,7 @@ impl Provider for Udp2 {
 
     /// Its own ring has nothing to do with sending; an error is something to be taken.
     fn kernel_means(&self, events: u32) -> u32 {
-        let gone = (libc::POLLERR | libc::POLLHUP) as u32;
-        let taken = if events & gone != 0 { IN } else { 0 };
-        events & !(gone | OUT) | taken
+        error_is_readable(events) & !OUT
     }
 
     fn catch_up(&mut self, state: State, qlen: u32) {

@@ -147,7 +147,7 @@ impl Sctp {
         for name in names.split(',').filter(|name| !name.is_empty()) {
             let (name, is) = name.split_once('.')?;
             let name = handed::take(name.parse().ok()?, is.parse().ok()?, Sort::Local)?;
-            sctp.names.push(Owned::of_hidden(name));
+            sctp.names.push(Owned(name));
         }
         if !connection.is_empty() {
             sctp.connection = Some(Connection::restore(fd, connection)?);

@@ -449,15 +449,8 @@ impl Head {
 
     pub fn shadow_poll(&self) -> libc::pollfd {
         let is_fifo = self.pipe().is_none_or(|p| p.fifo);
-        libc::pollfd {
-            fd: if is_fifo {
-                -1
-            } else {
-                self.fd.load(Ordering::Relaxed)
-            },
-            events: 0,
-            revents: 0,
-        }
+        let shadow = || self.fd.load(Ordering::Relaxed);
+        sys::entry(if is_fifo { -1 } else { shadow() }, 0)
     }
 
     /// What the kernel said of the shadow.

@@ -1,7 +1,7 @@
 //! Pipes and FIFOs: one segment with two rings, two bells, and a pair of UNIX sockets as the visible descriptors.
 //!
 //! An end is nothing but numbers and shared memory, so a child of fork has it, and another process can be given it:
-//! see [`Parts`]. A FIFO is a pipe of one end whose writing goes to its own reading; an eventfd is its descriptor.
+//! see [`Pipe::open`]. A FIFO is a pipe of one end whose writing goes to its own reading; an eventfd is its descriptor.
 
 pub mod section;
 pub mod words;
@@ -46,16 +46,6 @@ pub struct Pipe {
     gate: AtomicI32,
 }
 
-/// What makes an end up, for another process: `shadow` becomes its visible descriptor.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts {
-    pub side: u32,
-    pub fifo: bool,
-    pub shadow: i32,
-    pub memfd: i32,
-    pub bells: [i32; 2],
-}
-
 /// The ring's words and bytes in a mapped segment.
 ///
 /// # Safety
@@ -92,7 +82,7 @@ impl Pipe {
         } else {
             socketpair(flags)?
         };
-        match Pipe::bare(fifo) {
+        match Pipe::bare(fifo, RING) {
             Ok(pipe) => Ok((pipe, visible)),
             Err(e) => {
                 for fd in visible.into_iter().filter(|&fd| fd >= 0) {
@@ -103,13 +93,8 @@ impl Pipe {
         }
     }
 
-    /// A new pipe without any visible descriptor.
-    pub fn bare(fifo: bool) -> sys::Result<&'static Pipe> {
-        Pipe::bare_of(fifo, RING)
-    }
-
-    /// With rings of this size, from [`RING`] to [`LARGEST_RING`].
-    pub fn bare_of(fifo: bool, ring: usize) -> sys::Result<&'static Pipe> {
+    /// A new pipe without any visible descriptor, with rings of this size, from [`RING`] to [`LARGEST_RING`].
+    pub fn bare(fifo: bool, ring: usize) -> sys::Result<&'static Pipe> {
         let (segment, memfd) = Segment::create(ring, ABI)?;
         debug_assert!(core::ptr::eq(
             segment.header::<Header>(),
@@ -196,56 +181,29 @@ impl Pipe {
         self.kept.swap(0, Ordering::AcqRel) == 1 && self.leave()
     }
 
-    /// A pipe that another process made. The descriptors are taken over, also when it fails.
-    pub fn open(parts: &Parts) -> sys::Result<&'static Pipe> {
-        let mut made = Made::default();
+    /// A pipe that another process made. The descriptors are taken over, also when it fails; not the second bell of a FIFO, which has one.
+    pub fn open(fifo: bool, memfd: i32, [first, second]: [i32; 2]) -> sys::Result<&'static Pipe> {
         // Each of them, before the first failure is told: nobody else closes them.
-        let memfd = made.keep(hidden::hide_needed(parts.memfd));
-        let first = made.keep(hidden::hide_needed(parts.bells[0]));
-        let second = if parts.fifo {
-            first
-        } else {
-            made.keep(hidden::hide_needed(parts.bells[1]))
-        };
-        let whole = Parts {
-            memfd: memfd?,
-            bells: [first?, second?],
-            ..*parts
-        };
-        made.count = 0;
-        Pipe::open_hidden(&whole)
+        let hide = |fd| hidden::hide_needed(fd).map(Owned);
+        let (memfd, first) = (hide(memfd), hide(first));
+        let second = if fifo { Ok(Owned(-1)) } else { hide(second) };
+        Pipe::open_hidden(fifo, memfd?, [first?, second?])
     }
 
-    /// As [`open`](Pipe::open), with descriptors that are hidden already. A FIFO has one bell.
-    pub fn open_hidden(parts: &Parts) -> sys::Result<&'static Pipe> {
-        let [first, second] = parts.bells;
-        let mut made = Made {
-            fds: [parts.memfd, first, if parts.fifo { -1 } else { second }],
-            count: 3,
-        };
-        let segment = Segment::open(parts.memfd, ABI).map_err(|errno| match errno {
-            // mmap(2), of memory that would have to be locked.
-            libc::EAGAIN => libc::ENOMEM,
-            errno => errno,
-        })?;
+    /// As [`open`](Pipe::open), with descriptors that are hidden already. The second bell of a FIFO is none.
+    pub fn open_hidden(fifo: bool, memfd: Owned, bells: [Owned; 2]) -> sys::Result<&'static Pipe> {
+        let segment = Segment::open(memfd.number(), ABI)?;
         // Numbers that an image before this one told may be something else by now, which is not to be written to.
-        let bells = &made.fds[1..if parts.fifo { 2 } else { 3 }];
+        let mut used = bells.iter().take(if fifo { 1 } else { 2 });
         let sizes = RING..=LARGEST_RING;
         if !sizes.contains(&segment.ring_size())
-            || !bells.iter().all(|&fd| bell::may_be_eventfd(fd))
+            || !used.all(|bell| bell::may_be_eventfd(bell.number()))
         {
             return Err(libc::EPROTO);
         }
-        made.count = 0;
-        let inode = sys::fstat(parts.memfd).map_or(0, |st| st.st_ino);
-        let second = if parts.fifo { -1 } else { second };
-        Ok(Pipe::leak(
-            segment,
-            parts.memfd,
-            [first, second],
-            inode,
-            parts.fifo,
-        ))
+        let (memfd, bells) = (memfd.into_number(), bells.map(Owned::into_number));
+        let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
+        Ok(Pipe::leak(segment, memfd, bells, inode, fifo))
     }
 
     fn leak(
@@ -370,27 +328,45 @@ pub fn made_in(word: &AtomicI32, make: impl FnOnce() -> sys::Result<i32>) -> sys
     ))
 }
 
-/// Hidden descriptors made on the way, closed when it leads nowhere.
-#[derive(Default)]
-struct Made {
-    fds: [i32; 3],
-    count: usize,
-}
+/// A hidden descriptor that is closed with its owner.
+#[derive(Debug)]
+pub struct Owned(pub i32);
 
-impl Made {
-    fn keep(&mut self, fd: sys::Result<i32>) -> sys::Result<i32> {
-        let fd = fd?;
-        self.fds[self.count] = fd;
-        self.count += 1;
-        Ok(fd)
+impl Owned {
+    pub fn number(&self) -> i32 {
+        self.0
+    }
+
+    pub fn into_number(self) -> i32 {
+        let fd = self.0;
+        core::mem::forget(self);
+        fd
+    }
+
+    /// What polls as nothing at all.
+    pub fn silent() -> sys::Result<Owned> {
+        placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK)
+            .and_then(hidden::hide_needed)
+            .map(Owned)
+    }
+
+    /// A descriptor of ours that stands for the same as `fd`.
+    pub fn copy_of(fd: i32) -> sys::Result<Owned> {
+        sys::dup_above(fd, 0)
+            .and_then(hidden::hide_needed)
+            .map(Owned)
+    }
+
+    /// A number that the image after exec will find again.
+    pub fn pass_on(&self) -> i32 {
+        let _ = sys::fcntl(self.0, libc::F_SETFD, 0);
+        self.0
     }
 }
 
-impl Drop for Made {
+impl Drop for Owned {
     fn drop(&mut self) {
-        for &fd in &self.fds[..self.count] {
-            hidden::close(fd);
-        }
+        hidden::close(self.0);
     }
 }
 
@@ -403,28 +379,19 @@ pub fn duplicate(fd: i32, cloexec: bool) -> sys::Result<i32> {
     sys::fcntl(fd, command, 0)
 }
 
+/// Flags of open(2) that eventfd(2) and socketpair(2) have too.
+const OPENED: i32 = libc::O_CLOEXEC | libc::O_NONBLOCK;
+
 /// What programs see of a stream without a socket: an eventfd that says nothing.
 pub fn placeholder(flags: i32) -> sys::Result<i32> {
-    let mut kind = 0;
-    if flags & libc::O_CLOEXEC != 0 {
-        kind |= libc::EFD_CLOEXEC;
-    }
-    if flags & libc::O_NONBLOCK != 0 {
-        kind |= libc::EFD_NONBLOCK;
-    }
-    sys::eventfd(0, kind)
+    const { assert!(libc::EFD_CLOEXEC | libc::EFD_NONBLOCK == OPENED) };
+    sys::eventfd(0, flags & OPENED)
 }
 
 /// The descriptors that programs see. Sequenced packets, since passed descriptors must not run together.
 pub(crate) fn socketpair(flags: i32) -> sys::Result<[i32; 2]> {
-    let mut kind = libc::SOCK_SEQPACKET;
-    if flags & libc::O_CLOEXEC != 0 {
-        kind |= libc::SOCK_CLOEXEC;
-    }
-    if flags & libc::O_NONBLOCK != 0 {
-        kind |= libc::SOCK_NONBLOCK;
-    }
-    let pair = sys::socket_pair_of(kind)?;
+    const { assert!(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK == OPENED) };
+    let pair = sys::socket_pair_of(libc::SOCK_SEQPACKET | flags & OPENED)?;
     for fd in pair {
         // Who passes a descriptor is told with it.
         let _ = sys::set_sockopt(fd, libc::SOL_SOCKET, libc::SO_PASSCRED, &1i32);
@@ -439,25 +406,11 @@ mod tests {
     /// What opening a pipe with this as its second bell comes to.
     fn opened_with(bell: i32) -> Option<sys::Errno> {
         let (_segment, memfd) = Segment::create(RING, ABI).unwrap();
-        let parts = Parts {
-            side: 0,
-            fifo: false,
-            shadow: -1,
-            memfd,
-            bells: [bell::create().unwrap(), bell],
-        };
-        Pipe::open(&parts).err()
+        Pipe::open(false, memfd, [bell::create().unwrap(), bell]).err()
     }
 
     #[test]
     fn what_is_there_is_closed_where_one_part_is_missing() {
-        let parts = |fifo, [memfd, first, second]: [i32; 3]| Parts {
-            side: 0,
-            fifo,
-            shadow: -1,
-            memfd,
-            bells: [first, second],
-        };
         for (fifo, missing) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1)] {
             let mut ends = [0; 2];
             // SAFETY: room for two descriptors.
@@ -470,7 +423,9 @@ mod tests {
                 fds[unused] = -1;
             }
             sys::close(writer).unwrap();
-            assert_eq!(Pipe::open(&parts(fifo, fds)).err(), Some(libc::EBADF));
+            let [memfd, first, second] = fds;
+            let opened = Pipe::open(fifo, memfd, [first, second]);
+            assert_eq!(opened.err(), Some(libc::EBADF));
             let mut left = sys::entry(reader, libc::POLLIN);
             // SAFETY: one pollfd.
             unsafe { libc::poll(&raw mut left, 1, 0) };

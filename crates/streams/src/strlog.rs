@@ -256,10 +256,10 @@ impl Lines {
                 return Some(entry);
             }
             self.looks += 1;
-            if self.looks < LOOKS && end - self.at <= 1 {
-                return None;
-            }
-            if end - self.at > 1 && self.looks < LOOKS {
+            if self.looks < LOOKS {
+                if end - self.at <= 1 {
+                    return None;
+                }
                 // Others were faster than its writer.
                 std::thread::sleep(Duration::from_millis(1));
                 continue;

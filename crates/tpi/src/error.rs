@@ -7,8 +7,8 @@ macro_rules! codes {
     ($($name:ident = $number:literal, $text:literal;)*) => {
         $(pub const $name: i32 = $number;)*
 
-        /// Name and text of each, by number; with NULs, as `t_errlist` has them.
-        pub const ERRORS: [(&str, &CStr); 30] = [("", c"no error"), $((stringify!($name), $text)),*];
+        /// The text of each, by number; with NULs, as `t_errlist` has them.
+        pub const ERRORS: [&CStr; 30] = [c"no error", $($text),*];
     };
 }
 
@@ -83,30 +83,15 @@ impl std::error::Error for Refusal {}
 
 /// The text of t_strerror(3), with a NUL; `None`: there is no such code.
 pub fn text(code: i32) -> Option<&'static CStr> {
-    entry(code).map(|(_, text)| *text)
+    ERRORS.get(usize::try_from(code).ok()?).copied()
 }
 
 /// The same for Rust; of an unknown code a text with its number.
 pub fn strerror(code: i32) -> Cow<'static, str> {
-    match entry(code) {
-        Some((_, text)) => text.to_string_lossy(),
+    match text(code) {
+        Some(text) => text.to_string_lossy(),
         None => Cow::Owned(format!("{code}: error unknown")),
     }
-}
-
-/// The name of a code, as in <xti.h>.
-pub fn name(code: i32) -> Option<&'static str> {
-    if code == 0 {
-        None
-    } else {
-        entry(code).map(|(name, _)| *name)
-    }
-}
-
-fn entry(code: i32) -> Option<&'static (&'static str, &'static CStr)> {
-    usize::try_from(code)
-        .ok()
-        .and_then(|number| ERRORS.get(number))
 }
 
 #[cfg(test)]
@@ -119,14 +104,13 @@ mod tests {
         assert_eq!(strerror(TLOOK), "event requires attention");
         assert_eq!(strerror(TADDRBUSY), "address in use");
         assert_eq!(strerror(TPROTO), "XTI protocol error");
-        assert_eq!(name(TSTATECHNG), Some("TSTATECHNG"));
     }
 
     #[test]
     fn an_unknown_code_is_named_by_its_number() {
         for code in [30, 4711, -1, i32::MIN] {
             assert!(strerror(code).contains(&code.to_string()));
-            assert_eq!(name(code), None);
+            assert_eq!(text(code), None);
         }
     }
 }

@@ -52,7 +52,11 @@ impl Direct {
     fn look_for_stream(&self) -> Outcome<Messages> {
         stream::wait_for_others();
         Messages::at(self.fd)
-            .filter(|messages| messages.bottom().is_some_and(|end| ptr::eq(end, self.end)))
+            .filter(|messages| {
+                messages
+                    .endpoint()
+                    .is_some_and(|end| ptr::eq(end, self.end))
+            })
             .ok_or(Refusal::new(error::TBADF))
     }
 }

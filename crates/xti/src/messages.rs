@@ -9,7 +9,6 @@ mod port;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream;
 use headwater_host::guarded::Guarded;
 use headwater_host::reclaim::{Entered, enter};
@@ -92,11 +91,6 @@ impl Messages {
             stream,
             _looks: looks,
         })
-    }
-
-    /// The endpoint at the stream's bottom.
-    pub(crate) fn bottom(&self) -> Option<&'static Endpoint> {
-        stream::endpoint_of(self.head)
     }
 
     /// tirdwr above it has read(2) and write(2) in the place of the t_ calls.

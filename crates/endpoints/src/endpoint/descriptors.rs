@@ -147,10 +147,7 @@ impl Endpoint {
 /// hold. Who waits there is told, and who has its handle has none.
 pub fn detach(h: Handle) -> Option<(&'static Endpoint, Vec<i32>)> {
     let e = get(h)?;
-    let numbers: Vec<i32> = table::entries()
-        .filter(|&(_, x)| x == h)
-        .map(|(fd, _)| fd)
-        .collect();
+    let numbers: Vec<i32> = e.numbers().collect();
     for &fd in &numbers {
         table::clear_if(fd, h);
     }

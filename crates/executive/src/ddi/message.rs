@@ -138,7 +138,12 @@ pub const SO_MAXBLK: c_ulong = 0x10_0000;
 ///
 /// # Safety
 /// Any bytes are a valid value.
-pub unsafe trait Plain: Copy {}
+pub unsafe trait Plain: Copy {
+    fn zeroed() -> Self {
+        // SAFETY: any bytes are a value.
+        unsafe { core::mem::zeroed() }
+    }
+}
 
 macro_rules! plain {
     ($($t:ty),*) => {$(

@@ -3,11 +3,13 @@
 use std::ffi::CStr;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::mem::zeroed;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use headwater_host::sys;
+use rustix::event::EventfdFlags;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::system::uname;
 
 use super::Check;
 
@@ -28,12 +30,8 @@ pub fn checks() -> Vec<Check> {
 }
 
 fn release() -> Check {
-    // SAFETY: an all-zero utsname is valid and is filled with terminated strings.
-    let (release, machine) = unsafe {
-        let mut name: libc::utsname = zeroed();
-        libc::uname(&mut name);
-        (text(&name.release), text(&name.machine))
-    };
+    let name = uname();
+    let [release, machine] = [name.release(), name.machine()].map(CStr::to_string_lossy);
     Check::ok("kernel", format!("Linux {release}, {machine}"))
 }
 
@@ -88,17 +86,15 @@ fn memfd() -> Check {
 }
 
 fn sealed_memfd() -> io::Result<()> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    let fd = owned(sys::memfd_create(c"headwater-doctor", flags))?;
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    sys::ftruncate(fd.as_raw_fd(), 4096)
-        .and_then(|()| sys::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals as usize))
-        .map(drop)
-        .map_err(failed)
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memfd = rustix::fs::memfd_create("headwater-doctor", flags)?;
+    rustix::fs::ftruncate(&memfd, 4096)?;
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    Ok(rustix::fs::fcntl_add_seals(&memfd, seals)?)
 }
 
 fn eventfd() -> Check {
-    match owned(sys::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) {
+    match rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) {
         Ok(_) => Check::ok("eventfd", "can be made"),
         Err(e) => Check::fail(
             "eventfd",
@@ -164,20 +160,4 @@ fn yama() -> Check {
 
 fn failed(errno: sys::Errno) -> io::Error {
     io::Error::from_raw_os_error(errno)
-}
-
-/// What was made just now.
-fn owned(made: sys::Result<i32>) -> io::Result<OwnedFd> {
-    // SAFETY: fresh from the kernel, so ours alone.
-    made.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
-        .map_err(failed)
-}
-
-fn text(field: &[libc::c_char]) -> String {
-    let bytes: Vec<u8> = field
-        .iter()
-        .map(|&c| c as u8)
-        .take_while(|&c| c != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,20 +1,19 @@
 //! Where programs run: runtime folder, limits, CPUs, namespaces, configuration.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::mem::zeroed;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use headwater_host::board::{self, Board, OpenError};
 use headwater_host::sys;
+use rustix::fs::{Access, StatFs, access, statfs};
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::sched_getaffinity;
 
 use super::Check;
 use crate::variables;
 
-const TMPFS: i64 = 0x0102_1994;
 /// Below this many free bytes the small files there may not fit.
 const LITTLE_SPACE: u64 = 64 << 10;
 
@@ -69,8 +68,7 @@ fn folder() -> Check {
 /// The first program that starts makes the folder, if it may.
 fn not_there(name: &'static str, path: &Path) -> Check {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let writable = c_path(parent).is_some_and(|p| sys::access(&p, libc::W_OK | libc::X_OK).is_ok());
-    if !writable {
+    if access(parent, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         return Check::fail(
             name,
             format!("{} can't be made in {}", path.display(), parent.display()),
@@ -82,23 +80,15 @@ fn not_there(name: &'static str, path: &Path) -> Check {
 }
 
 fn on_filesystem(name: &'static str, path: &Path, detail: String) -> Check {
-    let Some(path) = c_path(path) else {
-        return Check::ok(name, detail);
-    };
-    // SAFETY: an all-zero statfs is valid, and the string is terminated.
-    let fs = unsafe {
-        let mut fs: libc::statfs = zeroed();
-        libc::statfs(path.as_ptr(), &mut fs);
-        fs
-    };
-    let free = fs.f_bavail.saturating_mul(fs.f_bsize as u64);
-    if fs.f_type as i64 != TMPFS {
+    let on_tmpfs = |fs: &StatFs| fs.f_type == libc::TMPFS_MAGIC;
+    let Some(fs) = statfs(path).ok().filter(on_tmpfs) else {
         return Check::warn(
             name,
             format!("{detail}; not on a tmpfs"),
             "a folder in memory is faster: leave HEADWATER_DIR unset, or name one on a tmpfs",
         );
-    }
+    };
+    let free = fs.f_bavail.saturating_mul(fs.f_bsize as u64);
     if free < LITTLE_SPACE {
         return Check::warn(
             name,
@@ -110,14 +100,11 @@ fn on_filesystem(name: &'static str, path: &Path, detail: String) -> Check {
 }
 
 fn descriptors() -> Check {
-    // SAFETY: an all-zero rlimit is valid and is filled in.
-    let limit = unsafe {
-        let mut limit: libc::rlimit = zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        limit
-    };
-    let detail = format!("limit {} (hard {})", limit.rlim_cur, limit.rlim_max);
-    if limit.rlim_cur < 1024 {
+    let limit = getrlimit(Resource::Nofile);
+    // None: as many as there may be.
+    let [soft, hard] = [limit.current, limit.maximum].map(|limit| limit.unwrap_or(u64::MAX));
+    let detail = format!("limit {soft} (hard {hard})");
+    if soft < 1024 {
         return Check::warn(
             "descriptors",
             format!("{detail}: few connections can be accelerated"),
@@ -128,12 +115,7 @@ fn descriptors() -> Check {
 }
 
 fn cpus() -> Check {
-    // SAFETY: an all-zero set is valid and is filled in.
-    let usable = unsafe {
-        let mut set: libc::cpu_set_t = zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-        libc::CPU_COUNT(&set)
-    };
+    let usable = sched_getaffinity(None).map_or(0, |set| set.count());
     // SAFETY: no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     if usable > 1 {
@@ -224,8 +206,4 @@ fn configuration() -> Check {
         complaints.join("; "),
         "correct or unset them; headwater(7) lists the values",
     )
-}
-
-fn c_path(path: &Path) -> Option<CString> {
-    CString::new(path.as_os_str().as_bytes()).ok()
 }

@@ -2,17 +2,20 @@
 
 use std::env;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
 use super::Check;
 use crate::library;
 
 const NAME: &str = "library";
-const TIMEOUT_MS: libc::c_int = 10_000;
+const TIMEOUT: Timespec = Timespec {
+    tv_sec: 10,
+    tv_nsec: 0,
+};
 
 pub fn checks() -> Vec<Check> {
     vec![library(), preloaded()]
@@ -82,16 +85,8 @@ fn ask_version(library: &Path) -> io::Result<Option<String>> {
 /// Waits until the child has closed its output, but not for ever.
 fn ended(child: &Child) -> io::Result<bool> {
     let out = child.stdout.as_ref().expect("piped");
-    let mut poll = libc::pollfd {
-        fd: out.as_raw_fd(),
-        events: 0,
-        revents: 0,
-    };
-    // SAFETY: one entry, and it is ours.
-    match unsafe { libc::poll(&mut poll, 1, TIMEOUT_MS) } {
-        -1 => Err(io::Error::last_os_error()),
-        n => Ok(n > 0),
-    }
+    let mut fds = [PollFd::new(out, PollFlags::empty())];
+    Ok(poll(&mut fds, Some(&TIMEOUT))? > 0)
 }
 
 /// Other preloaded libraries may define the same functions.

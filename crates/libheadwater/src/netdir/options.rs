@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use headwater_tpi::error;
+use headwater_tpi::option::{INET_IP, List, T_IP_BROADCAST, T_NEGOTIATE, T_YES};
 use headwater_xti::netaddr::{Address, Family};
 use headwater_xti::{calls, with};
 use libc::{c_char, c_int};
@@ -67,15 +68,9 @@ pub unsafe extern "C-unwind" fn hw_netdir_options(
 }
 
 fn allow_broadcast(fd: c_int) -> Result<()> {
-    const T_NEGOTIATE: c_int = 4;
-    const INET_IP: u32 = 0;
-    const T_IP_BROADCAST: u32 = 0x20;
-    const T_YES: u32 = 1;
-    let option: Vec<u8> = [20, INET_IP, T_IP_BROADCAST, 0, T_YES]
-        .iter()
-        .flat_map(|w| w.to_ne_bytes())
-        .collect();
-    let done = xti::noted(with(fd, |p| calls::optmgmt(p, T_NEGOTIATE, &option)));
+    let mut option = List::new();
+    option.push_number(INET_IP, T_IP_BROADCAST, 0, T_YES as i32);
+    let done = xti::noted(with(fd, |p| calls::optmgmt(p, T_NEGOTIATE, option.bytes())));
     done.map(drop).map_err(|_| Trouble::FailCtrl)
 }
 

@@ -132,7 +132,7 @@ impl Socket {
     }
 
     pub fn is_reusable(&self) -> bool {
-        sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_REUSEADDR).is_ok_and(|on| on != 0)
+        super::is_reusable(self.fd)
     }
 
     pub fn listen(&self, backlog: i32) -> sys::Result<()> {

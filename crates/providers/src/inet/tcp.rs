@@ -21,10 +21,9 @@ use super::connection::Socket;
 use super::run::Run;
 use super::settings::Chosen;
 use super::{local, poll};
+use crate::loopback::link::End;
 use crate::options::{self, Known};
-use crate::provider::{
-    Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending, Waiter,
-};
+use crate::provider::{Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending};
 
 mod image;
 mod listener;
@@ -499,11 +498,7 @@ impl Provider for Tcp {
                 };
                 self.held.clear();
                 self.phase = Phase::Idle;
-                Some(Arrived::Disconnected {
-                    reason,
-                    seq: -1,
-                    data: Vec::new(),
-                })
+                Some(End::of(reason).told())
             }
             Event::OrdRel => {
                 self.told_end = true;
@@ -549,10 +544,6 @@ impl Provider for Tcp {
 
     fn keeps_back(&self) -> bool {
         !self.keeps_nothing() || self.release_due
-    }
-
-    fn waiter(&self) -> Waiter {
-        Waiter::Poll(self.socket.fd())
     }
 
     fn ready(&mut self, want: u32) -> u32 {

@@ -18,9 +18,9 @@ use super::undelivered::{ALL, Undelivered};
 use super::watching::Watching;
 use super::{datagrams, hand_out, length, local};
 use crate::flusher::{self, Went};
-use crate::loopback::name;
+use crate::loopback::{Owned, name};
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Datagram, Event, IN, Look, Outcome, Provider, Waiter, nothing};
+use crate::provider::{Arrived, Datagram, Event, IN, Look, Outcome, Provider, nothing};
 
 const TABLE: [&[Known]; 3] = [
     &options::GENERIC_CONNECTIONLESS,
@@ -31,7 +31,7 @@ const TABLE: [&[Known]; 3] = [
 pub const LARGEST: usize = 65_507;
 
 pub struct Udp {
-    fd: i32,
+    fd: Owned,
     v6: bool,
     /// Bound to any address of IPv6, and so to any of IPv4 too.
     both: bool,
@@ -47,11 +47,11 @@ pub struct Udp {
 impl Udp {
     pub fn open(v6: bool) -> Outcome<Udp> {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
-        Ok(Udp::with(fd, v6))
+        Ok(Udp::with(Owned(fd), v6))
     }
 
-    fn with(fd: i32, v6: bool) -> Udp {
-        prepare(fd, v6);
+    fn with(fd: Owned, v6: bool) -> Udp {
+        prepare(fd.number(), v6);
         Udp {
             fd,
             v6,
@@ -67,14 +67,15 @@ impl Udp {
 
     pub fn restore(fd: i32, _saved: &str) -> Option<Udp> {
         let v6 = local(fd)?.is_v6();
-        let mut udp = Udp::with(super::hidden_copy(fd)?, v6);
+        let mut udp = Udp::with(Owned(super::hidden_copy(fd)?), v6);
         udp.note_bound();
         Some(udp)
     }
 
     fn note_bound(&mut self) {
-        let any = local(self.fd).is_some_and(|at| at.port() != 0 && at.ip().is_unspecified());
-        let only = sys::sockopt::<i32>(self.fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        let any =
+            local(self.fd.number()).is_some_and(|at| at.port() != 0 && at.ip().is_unspecified());
+        let only = sys::sockopt::<i32>(self.fd.number(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
         self.both = self.v6 && any && only == Ok(0);
     }
 
@@ -98,7 +99,7 @@ impl Udp {
     /// As [`has_errors`](Udp::has_errors), of what was sent last too.
     #[inline]
     pub fn hears_errors(&mut self) -> bool {
-        self.errors.hears(self.fd, ALL)
+        self.errors.hears(self.fd.number(), ALL)
     }
 
     /// Is there a datagram that was taken from the kernel and not handed out?
@@ -111,7 +112,7 @@ impl Udp {
     pub fn receive_buffer(&self) -> u32 {
         match self.chosen.asked(XTI_GENERIC, XTI_RCVBUF) {
             0 => 0,
-            asked => asked.max(settings::receive_buffer(self.fd)),
+            asked => asked.max(settings::receive_buffer(self.fd.number())),
         }
     }
 
@@ -124,7 +125,7 @@ impl Udp {
     pub fn take_options(&mut self, opts: &[u8]) -> Outcome<PacketOptions> {
         let read = PacketOptions::read(opts)?;
         if has_checksum_option(opts) {
-            let mut settings = self.chosen.on(self.fd, self.v6);
+            let mut settings = self.chosen.on(self.fd.number(), self.v6);
             options::apply(&[&options::UDP], &mut settings, opts)?;
         }
         Ok(read)
@@ -135,8 +136,7 @@ impl Udp {
         let fd = super::socket(v6, libc::SOCK_DGRAM)?;
         prepare(fd, v6);
         self.chosen.renew(fd, v6);
-        headwater_host::hidden::close(self.fd);
-        self.fd = fd;
+        self.fd = Owned(fd);
         self.v6 = v6;
         self.both = false;
         self.incoming = Incoming::default();
@@ -149,15 +149,15 @@ impl Udp {
         if !self.incoming.is_empty() {
             return !self.hears_errors();
         }
-        match self.incoming.fill(self.fd) {
+        match self.incoming.fill(self.fd.number()) {
             Ok(()) => {
                 self.outgoing.pace.note_received();
                 true
             }
             Err(libc::EAGAIN) => false,
             Err(_) => {
-                self.errors.read(self.fd, ALL);
-                self.incoming.fill(self.fd).is_ok()
+                self.errors.read(self.fd.number(), ALL);
+                self.incoming.fill(self.fd.number()).is_ok()
             }
         }
     }
@@ -167,12 +167,12 @@ impl Udp {
         let to = self.outgoing.destination();
         let mut tries = 0;
         while self.outgoing.pending() > 0 {
-            match self.outgoing.flush(self.fd) {
+            match self.outgoing.flush(self.fd.number()) {
                 Ok(()) => self.errors.note_sent(),
                 Err(libc::EAGAIN) => return false,
                 Err(errno) => {
                     tries += 1;
-                    self.errors.blame(self.fd, to, errno, ALL);
+                    self.errors.blame(self.fd.number(), to, errno, ALL);
                     if tries > 64 {
                         self.outgoing.clear();
                     }
@@ -180,12 +180,6 @@ impl Udp {
             }
         }
         true
-    }
-}
-
-impl Drop for Udp {
-    fn drop(&mut self) {
-        headwater_host::hidden::close(self.fd);
     }
 }
 
@@ -210,7 +204,7 @@ impl Provider for Udp {
     }
 
     fn descriptor(&self) -> i32 {
-        self.fd
+        self.fd.number()
     }
 
     fn bind(&mut self, addr: Option<&[u8]>, _qlen: u32) -> Outcome<(Vec<u8>, u32)> {
@@ -218,9 +212,9 @@ impl Provider for Udp {
         if to.is_v6() != self.v6 {
             self.renew(to.is_v6())?;
         }
-        super::bind(self.fd, &to)?;
+        super::bind(self.fd.number(), &to)?;
         self.note_bound();
-        let got = local(self.fd).ok_or(Refusal::new(TNOADDR))?;
+        let got = local(self.fd.number()).ok_or(Refusal::new(TNOADDR))?;
         Ok((got.to_vec(), 0))
     }
 
@@ -232,7 +226,7 @@ impl Provider for Udp {
     }
 
     fn local(&self) -> Option<Vec<u8>> {
-        local(self.fd)
+        local(self.fd.number())
             .filter(|a| a.port() != 0)
             .map(Address::to_vec)
     }
@@ -284,13 +278,16 @@ impl Provider for Udp {
                 self.outgoing.hold(&to, data, len);
                 return Ok(());
             }
-            return self.errors.send(self.fd, (&to, &to), data, &[], ALL);
+            return self
+                .errors
+                .send(self.fd.number(), (&to, &to), data, &[], ALL);
         }
         let mut control = Control([0; 128]);
         let by_v6 = self.v6 && !to.is_mapped();
         let n = self.take_options(opts)?.put(by_v6, &mut control, 0);
         let control = &control.0[..n];
-        self.errors.send(self.fd, (&to, &to), data, control, ALL)
+        self.errors
+            .send(self.fd.number(), (&to, &to), data, control, ALL)
     }
 
     #[inline]
@@ -316,7 +313,7 @@ impl Provider for Udp {
     }
 
     fn negotiate(&mut self, flags: u32, opts: &[u8]) -> Outcome<(u32, Vec<u8>)> {
-        let mut settings = self.chosen.on(self.fd, self.v6);
+        let mut settings = self.chosen.on(self.fd.number(), self.v6);
         options::negotiate(&TABLE, &mut settings, flags, opts)
     }
 
@@ -336,7 +333,7 @@ impl Provider for Udp {
     }
 
     fn look_again(&mut self, want: u32) -> Look {
-        if want & IN == 0 || !self.watching.goes_on(self.fd) {
+        if want & IN == 0 || !self.watching.goes_on(self.fd.number()) {
             return Look::Sleep;
         }
         if self.errors.is_empty() && !self.fill() {
@@ -344,10 +341,6 @@ impl Provider for Udp {
         }
         self.watching.found();
         Look::Ready
-    }
-
-    fn waiter(&self) -> Waiter {
-        Waiter::Poll(self.fd)
     }
 
     fn ready(&mut self, want: u32) -> u32 {
@@ -380,7 +373,7 @@ impl Provider for Udp {
         // Datagrams may be lost; those that the kernel takes are not.
         let mut turns = 0;
         while !self.send_held() && turns < 100 {
-            name::poll(self.fd, libc::POLLOUT, 1_000_000);
+            name::poll(self.fd.number(), libc::POLLOUT, 1_000_000);
             turns += 1;
         }
         self.outgoing.clear();

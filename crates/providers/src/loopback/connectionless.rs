@@ -53,7 +53,7 @@ pub struct Own {
 impl Own {
     /// A fresh ring for the address whose name was claimed, which holds what its owner wants.
     pub fn make(name: Owned, addr: Vec<u8>, wishes: Wishes) -> sys::Result<Own> {
-        let pipe = Pipe::bare_of(true, wishes.ring())?;
+        let pipe = Pipe::bare(true, wishes.ring())?;
         let head = life::adopt_hidden(pipe, 0, -1)?;
         wishes.tell_senders(head);
         Own::new(name, addr, head)
@@ -97,7 +97,7 @@ impl Own {
         let name = take(name, name_is, Sort::Local)?;
         let memfd = take(memfd, memfd_is, Sort::Memory)?;
         let bell = take(bell, bell_is, Sort::Bell)?;
-        let pipe = map_ring(memfd.into_number(), bell.into_number()).ok()?;
+        let pipe = map_ring(memfd, bell).ok()?;
         let head = life::adopt_hidden(pipe, 0, -1).ok()?;
         Own::new(name, from_hex(addr)?, head).ok()
     }

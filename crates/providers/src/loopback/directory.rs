@@ -13,8 +13,8 @@ use headwater_host::{process, sys, table};
 use headwater_streams::attach::rights;
 use headwater_streams::background::{self, Keep};
 use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::Pipe;
 use headwater_streams::pipe::words::state;
-use headwater_streams::pipe::{Parts, Pipe};
 
 use super::{MOST, Owned, Space, name};
 
@@ -232,34 +232,19 @@ fn map(answer: &mut rights::Received) -> sys::Result<&'static Head> {
     if !answer.has(2) {
         return Err(libc::EMFILE);
     }
-    let [memfd, bell] = [answer.take(0), answer.take(1)];
+    let [memfd, bell] = [0, 1].map(|i| {
+        let fd = answer.take(i);
+        table::set_hidden(fd);
+        Owned(fd)
+    });
     let is_local = answer.body[1] == process::owner().bits();
-    let known = if is_local {
-        life::hold_pipe(identity(memfd))
-    } else {
-        None
-    };
-    if let Some(holder) = known {
-        let _ = (sys::close(memfd), sys::close(bell));
-        let head = holder
-            .pipe()
-            .ok_or(libc::EBADF)
-            .and_then(life::adopt_writer);
-        life::let_go(holder);
-        return head;
+    if is_local && let Some(known) = life::borrow_pipe(identity(memfd.number())) {
+        return life::adopt_writer(known.pipe());
     }
-    table::set_hidden(memfd);
-    table::set_hidden(bell);
     life::adopt_writer(map_ring(memfd, bell)?)
 }
 
 /// The ring of a mailbox, of hidden descriptors, which are taken over.
-pub fn map_ring(memfd: i32, bell: i32) -> sys::Result<&'static Pipe> {
-    Pipe::open_hidden(&Parts {
-        side: 0,
-        fifo: true,
-        shadow: -1,
-        memfd,
-        bells: [bell, -1],
-    })
+pub fn map_ring(memfd: Owned, bell: Owned) -> sys::Result<&'static Pipe> {
+    Pipe::open_hidden(true, memfd, [bell, Owned(-1)])
 }

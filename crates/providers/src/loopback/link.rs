@@ -23,8 +23,8 @@ use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys;
 use headwater_streams::ddi::M_PROTO;
 use headwater_streams::head::{Head, life};
+use headwater_streams::pipe::section;
 use headwater_streams::pipe::words::state;
-use headwater_streams::pipe::{Parts, Pipe, section};
 
 use super::idle_sockets::IdleSockets;
 use super::request::{Brought, Request};
@@ -244,16 +244,4 @@ fn put_control(head: &Head, what: u32, reason: i32, parts: [&[u8]; 3]) -> sys::R
     };
     head.enter();
     head.put_frames(|ring| ring.push_special(&control(what, reason, parts), &parts.concat(), meta))
-}
-
-/// Makes hidden descriptors an end of a pipe here. They are taken over, also when it fails.
-fn take_end(memfd: i32, bells: [i32; 2], side: u32, shadow: i32) -> sys::Result<&'static Head> {
-    let pipe = Pipe::open_hidden(&Parts {
-        side,
-        fifo: false,
-        shadow,
-        memfd,
-        bells,
-    })?;
-    life::adopt_hidden(pipe, side, shadow)
 }

@@ -12,7 +12,7 @@ use headwater_host::lifecycle;
 use headwater_host::sync::Ordering;
 use headwater_host::{process, sys};
 use headwater_streams::head::{Head, life};
-use headwater_streams::pipe::{Parts, Pipe};
+use headwater_streams::pipe::Pipe;
 
 use super::{Owned, Space, name};
 
@@ -71,7 +71,7 @@ pub fn fresh(ring: usize) -> sys::Result<&'static Pipe> {
     if let Some(used) = used {
         return Ok(used.pipe);
     }
-    Pipe::bare_of(false, ring).inspect(|pipe| pipe.keep())
+    Pipe::bare(false, ring).inspect(|pipe| pipe.keep())
 }
 
 impl Kept {
@@ -100,13 +100,7 @@ pub struct Mapped {
 impl Mapped {
     /// memfd and bells of one that is new here. ENOMEM, EPROTO.
     pub fn new(memfd: Owned, bells: [Owned; 2]) -> sys::Result<Mapped> {
-        let pipe = Pipe::open_hidden(&Parts {
-            side: 1,
-            fifo: false,
-            shadow: -1,
-            memfd: memfd.into_number(),
-            bells: bells.map(Owned::into_number),
-        })?;
+        let pipe = Pipe::open_hidden(false, memfd, bells)?;
         pipe.keep();
         let of_pool = false;
         Ok(Mapped { pipe, of_pool })

@@ -35,12 +35,7 @@ impl Ping {
                 socket::set(fd, libc::IPPROTO_IP, name, 1);
             }
         }
-        Ping {
-            v6,
-            id: [0; 2],
-            packet: Vec::new(),
-            complained: false,
-        }
+        Ping::restore(v6, "")
     }
 
     /// What [`save`](Ping::save) has given. The socket has kept its options.

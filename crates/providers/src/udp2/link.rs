@@ -9,8 +9,6 @@ pub enum Link {
     /// Rings where they are to be had, else the kernel's UDP.
     #[default]
     Auto,
-    /// The same, by its own name.
-    Shm,
     /// The kernel's UDP alone.
     Udp,
     /// UDP made here, on raw sockets, alone; the kernel's without CAP_NET_RAW.
@@ -36,8 +34,7 @@ impl Link {
     /// A value of the variable, or what is wanted.
     pub fn parse(said: &str) -> Result<Link, String> {
         match said {
-            "" | "auto" => Ok(Link::Auto),
-            "shm" => Ok(Link::Shm),
+            "" | "auto" | "shm" => Ok(Link::Auto),
             "udp" => Ok(Link::Udp),
             "raw" => Ok(Link::Raw),
             _ => Err("want auto, shm, udp or raw".to_string()),
@@ -46,7 +43,7 @@ impl Link {
 
     #[inline]
     pub fn has_rings(self) -> bool {
-        matches!(self, Link::Auto | Link::Shm)
+        self == Link::Auto
     }
 
     pub fn is_raw(self) -> bool {

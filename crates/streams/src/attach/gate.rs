@@ -3,7 +3,6 @@
 //! the kernel has it, whoever forks, is killed, or closes.
 
 use core::ffi::CStr;
-use core::fmt::Write;
 use std::ffi::CString;
 
 use headwater_host::next::{self, seldom};
@@ -72,11 +71,6 @@ pub fn hangs_up(open: c_int) -> bool {
     unix::has_hung_up(open)
 }
 
-/// For a sleep that is to end with the other side.
-pub fn watch(open: c_int) -> libc::pollfd {
-    sys::entry(open, 0)
-}
-
 /// A name for the gate that is open as `fd`.
 pub fn name(fd: c_int) -> Result<c_int, Errno> {
     let named = with_path(fd, |path| {
@@ -87,11 +81,7 @@ pub fn name(fd: c_int) -> Result<c_int, Errno> {
 
 /// Opens again what is open as `fd`.
 fn with_path(fd: c_int, open: impl FnOnce(&CStr) -> Result<c_int, Errno>) -> Result<c_int, Errno> {
-    let mut path = [0; 32];
-    let mut text = sys::Cursor {
-        buf: &mut path[..31],
-        len: 0,
-    };
-    let _ = write!(text, "/proc/self/fd/{fd}");
-    open(CStr::from_bytes_until_nul(&path).map_err(|_| libc::EINVAL)?)
+    let mut room = [0; 32];
+    let path = sys::c_text(&mut room, format_args!("/proc/self/fd/{fd}"));
+    open(path.ok_or(libc::EINVAL)?)
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use headwater_host::guarded::Private;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicU64, Ordering};
-use headwater_host::table::{self, Handle};
+use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
 use libc::c_int;
 
@@ -54,11 +54,8 @@ impl Hold {
         if self.stream >= 0
             && let Some(head) = head::get(h, &looks)
         {
-            let visible =
-                || table::entries().find(|&(_, other)| other.with_tag(0) == h.with_tag(0));
             if head.fd.load(Ordering::Relaxed) == self.stream {
-                let fd = visible().map_or(-1, |(fd, _)| fd);
-                head.fd.store(fd, Ordering::Relaxed);
+                head.fd.store(life::number_of(h), Ordering::Relaxed);
             }
             hidden::close(self.stream);
             life::let_go(head);
@@ -143,8 +140,8 @@ pub fn find(key: Key) -> Option<(Place, life::Held)> {
     find_known(key).or_else(|| {
         let place = registry::find(key)?;
         let (pipe, side) = place.end()?;
-        let looks = enter();
-        join(place, life::find_pipe(pipe, &looks)?.head(side)?);
+        let _looks = enter();
+        join(place, life::borrow_pipe(pipe)?.pipe().head(side)?);
         find_known(key)
     })
 }
@@ -197,16 +194,12 @@ fn give_up(id: u64) {
         if fd >= 0 {
             background::unwatch(fd);
             if detached {
-                shut_down(fd);
+                // For the processes that share the socket by fork too.
+                let _ = sys::shutdown(fd, libc::SHUT_RDWR);
             }
             hidden::close(fd);
         }
     }
-}
-
-/// For the processes that share the socket by fork too.
-fn shut_down(fd: c_int) {
-    let _ = sys::shutdown(fd, libc::SHUT_RDWR);
 }
 
 /// Somebody connects, or another process has ended the attachment.

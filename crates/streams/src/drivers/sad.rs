@@ -10,6 +10,7 @@ use crate::ddi::owned::Message;
 use crate::ddi::{M_FLUSH, M_IOCDATA, M_IOCTL, Plain};
 use crate::exec::registry::{self, FMNAMESZ};
 use crate::exec::{Info, Module, OpenFlag, Queue};
+use crate::head::control::padded;
 use crate::modules::id;
 
 const SADIOC: c_int = (b'D' as c_int) << 8;
@@ -148,8 +149,7 @@ fn look_up(asked: StrAPush) -> Result<StrAPush, c_int> {
     };
     let mut list = [[0; NAME]; MAXAPUSH];
     for (to, name) in list.iter_mut().zip(&entry.modules) {
-        let n = name.len().min(FMNAMESZ);
-        to[..n].copy_from_slice(&name.as_bytes()[..n]);
+        *to = padded(name);
     }
     Ok(StrAPush {
         cmd,
@@ -226,12 +226,7 @@ mod tests {
     use crate::drivers::testing::Stream;
 
     fn list(names: &[&str]) -> Vec<[u8; NAME]> {
-        let padded = |n: &&str| {
-            let mut to = [0; NAME];
-            to[..n.len()].copy_from_slice(n.as_bytes());
-            to
-        };
-        names.iter().map(padded).collect()
+        names.iter().map(|name| padded(name)).collect()
     }
 
     #[test]

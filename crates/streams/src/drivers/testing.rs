@@ -150,12 +150,9 @@ fn request(cmd: c_int, count: u32, data: &[u8]) -> Message {
     let mut m = Message::new(M_IOCTL, IOCTYPES);
     m.write(iocblk {
         ioc_cmd: cmd,
-        ioc_cr: null_mut(),
         ioc_id: 7,
         ioc_count: count,
-        ioc_error: 0,
-        ioc_rval: 0,
-        ioc_filler: [0; 4],
+        ..iocblk::zeroed()
     });
     if !data.is_empty() {
         m.append(Message::data(data));
@@ -173,13 +170,9 @@ unsafe fn copy(answer: &Message) -> Message {
     let mut m = Message::new(M_IOCDATA, IOCTYPES);
     m.write(copyresp {
         cp_cmd: request.cq_cmd,
-        cp_cr: null_mut(),
         cp_id: request.cq_id,
-        cp_rval: null_mut(),
-        cp_pad1: 0,
-        cp_pad2: 0,
         cp_private: request.cq_private,
-        cp_filler: [0; 4],
+        ..copyresp::zeroed()
     });
     // SAFETY: the bytes are there, as the caller says.
     unsafe {

@@ -340,7 +340,8 @@ unsafe fn name<'a>(arg: usize) -> Result<&'a [u8], Errno> {
     Ok(name)
 }
 
-fn padded(name: &str) -> [u8; FMNAMESZ + 1] {
+/// With NULs.
+pub(crate) fn padded(name: &str) -> [u8; FMNAMESZ + 1] {
     let mut to = [0; FMNAMESZ + 1];
     let n = name.len().min(FMNAMESZ);
     to[..n].copy_from_slice(&name.as_bytes()[..n]);

@@ -9,7 +9,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
 
 use super::{life, opening};
-use crate::pipe::{self, Parts, Pipe};
+use crate::pipe::{self, Pipe};
 
 pub const VARIABLE: &str = "HEADWATER_INHERIT";
 
@@ -176,14 +176,7 @@ pub fn inherit(text: &str) {
                     continue;
                 }
                 bells.iter().for_each(|&bell| handed::never_blocks(bell));
-                let parts = Parts {
-                    side: side as u32,
-                    fifo,
-                    shadow: fd,
-                    memfd,
-                    bells: [first, second],
-                };
-                let pipe = Pipe::open(&parts).ok();
+                let pipe = Pipe::open(fifo, memfd, [first, second]).ok();
                 known.push((memfd, pipe));
                 pipe
             }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use headwater_host::guarded::Guarded;
 use headwater_host::lifecycle::{self, Moment, Part};
-use headwater_host::reclaim::{Entered, Retired};
+use headwater_host::reclaim::Retired;
 use headwater_host::sync::{Ordering, fence};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
@@ -118,15 +118,6 @@ pub fn adopt_hidden(pipe: &'static Pipe, side: u32, shadow: i32) -> Result<&'sta
 /// the other runs.
 pub fn adopt_writer(pipe: &'static Pipe) -> Result<&'static Head, Errno> {
     adopt_hidden(pipe, 1, -1)
-}
-
-/// An open head of the pipe with this identity, if this process has one, held ([`hold`]) so that the pipe stays.
-pub fn hold_pipe(inode: u64) -> Option<&'static Head> {
-    with(|lists| {
-        let pipe = lists.pipes.iter().find(|p| p.inode == inode)?;
-        let heads = [0, 1].into_iter().filter_map(|side| pipe.head(side));
-        heads.into_iter().find(|head| hold(head))
-    })
 }
 
 /// A pipe of this process, which stays as it is until this is dropped, also when its last head is closed.
@@ -373,11 +364,6 @@ pub fn bury() {
     }
 }
 
-/// The mapped pipe with this identity, for as long as this thread has entered.
-pub fn find_pipe(inode: u64, _looks: &Entered) -> Option<&'static Pipe> {
-    with(|lists| lists.pipes.iter().copied().find(|p| p.inode == inode))
-}
-
 /// `new` is a copy of a descriptor of this stream; where its last name here goes meanwhile, the stream is over for the copy too.
 pub fn duplicated(h: Handle, new: i32) {
     if let Some(held) = held(h) {
@@ -448,25 +434,25 @@ pub fn closing(fd: i32, h: Handle) -> Option<After> {
     let head = super::get(h, &looks)?;
     if !leave(head) {
         if head.fd.load(Ordering::Relaxed) == fd {
-            let same = |other: Handle| other.with_tag(0) == h.with_tag(0);
-            let other = || {
-                let other = table::entries().find(|&(_, other)| same(other));
-                other.map_or(-1, |(fd, _)| fd)
-            };
-            let first = other();
+            let first = number_of(h);
             head.fd.store(first, Ordering::Relaxed);
             if first < 0 {
                 // One that comes just now may have found this one still.
                 fence(Ordering::SeqCst);
-                let _ = head
-                    .fd
-                    .compare_exchange(-1, other(), Ordering::Relaxed, Ordering::Relaxed);
+                let fd = number_of(h);
+                let _ = (head.fd).compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed);
             }
         }
         return None;
     }
     head.fd.store(-1, Ordering::Relaxed);
     Some(After(head))
+}
+
+/// A descriptor of the stream; -1: it has none.
+pub fn number_of(h: Handle) -> i32 {
+    let found = table::entries().find(|&(_, other)| other.with_tag(0) == h.with_tag(0));
+    found.map_or(-1, |(fd, _)| fd)
 }
 
 impl After {

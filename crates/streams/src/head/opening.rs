@@ -144,7 +144,7 @@ pub fn is_over(head: &Head) -> bool {
 
 /// What a sleep of that call has to watch, so as to end when it does: -1, nothing. Only for calls that end then.
 pub fn watched(head: &Head) -> libc::pollfd {
-    gate::watch(current(head).and_then(gate).unwrap_or(-1))
+    sys::entry(current(head).and_then(gate).unwrap_or(-1), 0)
 }
 
 fn current(head: &Head) -> Option<Handle> {

@@ -14,7 +14,7 @@ use super::parcels::{OnLack, cargo, fetch, is_end_of_pipe, is_lack, send};
 use super::{Head, life, opening};
 use crate::attach::rights::Received;
 use crate::ddi::M_PASSFP;
-use crate::pipe::{Parts, Pipe};
+use crate::pipe::Pipe;
 
 /// struct strrecvfd
 #[repr(C)]
@@ -238,14 +238,7 @@ impl End {
                 let _ = sys::close(first);
                 known
             }
-            None => Pipe::open(&Parts {
-                side,
-                fifo,
-                shadow: shadow.0,
-                memfd,
-                bells: [first, second],
-            })
-            .map(life::Borrowed::fresh)?,
+            None => Pipe::open(fifo, memfd, [first, second]).map(life::Borrowed::fresh)?,
         };
         Ok(End {
             shadow,

@@ -135,15 +135,9 @@ unsafe fn copied(answer: Message) -> Result<Message, Errno> {
         cp_cmd: request.cq_cmd,
         cp_cr: request.cq_cr,
         cp_id: request.cq_id,
-        cp_rval: if fails {
-            core::ptr::without_provenance_mut(libc::EFAULT as usize)
-        } else {
-            core::ptr::null_mut()
-        },
-        cp_pad1: 0,
-        cp_pad2: 0,
+        cp_rval: core::ptr::without_provenance_mut(if fails { libc::EFAULT as usize } else { 0 }),
         cp_private: request.cq_private,
-        cp_filler: [0; 4],
+        ..copyresp::zeroed()
     };
     let mut message = Message::from_struct(M_IOCDATA, response);
     if fails {
@@ -168,27 +162,17 @@ unsafe fn copied(answer: Message) -> Result<Message, Errno> {
 
 /// An M_IOCTL without its number.
 pub fn ioctl_message(cmd: c_int, data: &[u8], count: u32) -> Message {
-    let ioc = iocblk {
-        ioc_cmd: cmd,
-        ioc_cr: core::ptr::null_mut(),
-        ioc_id: 0,
-        ioc_count: count,
-        ioc_error: 0,
-        ioc_rval: 0,
-        ioc_filler: [0; 4],
-    };
     // Room for the answer's structure, whichever it is.
     let mut message = Message::new(M_IOCTL, IOCTYPES);
-    message.push(as_bytes(&ioc));
+    message.write(iocblk {
+        ioc_cmd: cmd,
+        ioc_count: count,
+        ..iocblk::zeroed()
+    });
     if !data.is_empty() {
         message.append(Message::data(data));
     }
     message
-}
-
-fn as_bytes(ioc: &iocblk) -> &[u8] {
-    // SAFETY: plain data, whose padding was zeroed or does not matter.
-    unsafe { core::slice::from_raw_parts((ioc as *const iocblk).cast(), size_of::<iocblk>()) }
 }
 
 fn check(head: &Head) -> Result<(), Errno> {

@@ -31,26 +31,29 @@ pub fn tick(now: u64) -> u64 {
     let looks = reclaim::enter();
     let mut next = crate::exec::timer::run_due(now);
     for head in all(&looks) {
-        if head.signals.load(Relaxed) != 0 && head.has_pipe() {
+        if !head.has_pipe() {
+            continue;
+        }
+        let wants_signals = head.signals.load(Relaxed) != 0;
+        if wants_signals {
             signals::scan(head);
             next = next.min(now + SIGNAL_LOOK);
         }
-        let inherited = head.inherited.load(Relaxed) != 0;
-        if head.signals.load(Relaxed) != 0 && head.has_pipe() && head.is_queued() && !inherited {
+        if !head.is_queued() || head.inherited.load(Relaxed) != 0 {
+            continue;
+        }
+        if wants_signals {
             serve(head);
         }
-        if head.is_queued() && head.has_pipe() && !inherited && head.ended.load(Relaxed) == 0 {
+        if head.ended.load(Relaxed) == 0 {
             // The end of another process is announced by nothing that a module would see.
             if head.has_hung_up_now() {
                 serve(head);
             }
             next = next.min(now + HANGUP_LOOK);
         }
-        if !head.is_queued() || !head.has_pipe() || inherited || head.watched.load(Acquire) != 0 {
-            continue;
-        }
         let local_only = head.local_peer().is_some() && !head.is_shared();
-        if local_only {
+        if local_only || head.watched.load(Acquire) != 0 {
             continue;
         }
         if head.used_at.swap(0, Relaxed) != 0 || head.has_sleepers() {

@@ -221,12 +221,10 @@ impl Head {
 
 /// EPIPE raises SIGPIPE.
 pub fn with_signal(e: Errno) -> Errno {
-    if e == libc::EPIPE { broken_pipe() } else { e }
-}
-
-fn broken_pipe() -> Errno {
-    sys::raise(libc::SIGPIPE);
-    libc::EPIPE
+    if e == libc::EPIPE {
+        sys::raise(libc::SIGPIPE);
+    }
+    e
 }
 
 use headwater_host::sync::Ordering::Relaxed;

@@ -20,7 +20,7 @@ mod options;
 mod post;
 mod raw;
 pub mod result;
-mod serve;
+pub mod serve;
 pub mod stream;
 
 use std::io;

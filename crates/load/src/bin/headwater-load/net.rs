@@ -5,6 +5,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use rustix::net::sockopt::tcp_congestion;
+
 use crate::sys;
 
 /// How sockets are set up.
@@ -105,7 +107,7 @@ impl Stream {
     /// The congestion control in use, or "none" for a UNIX socket.
     pub fn congestion(&self) -> String {
         match self {
-            Stream::Tcp(stream) => sys::congestion(stream.as_raw_fd()),
+            Stream::Tcp(stream) => tcp_congestion(stream).unwrap_or_else(|_| "unknown".to_string()),
             Stream::Unix(_) => "none".to_string(),
         }
     }

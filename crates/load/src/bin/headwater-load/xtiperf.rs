@@ -41,7 +41,7 @@ pub fn main(words: impl Iterator<Item = String>) -> Ended {
 
 fn run(options: &Options) -> io::Result<String> {
     if let Some(nice) = options.nice {
-        crate::sys::set_nice(nice).map_err(|error| {
+        rustix::process::setpriority_process(None, nice).map_err(|error| {
             let words = format!("the priority {nice} is not to be had: {error}");
             io::Error::new(error.kind(), words)
         })?;

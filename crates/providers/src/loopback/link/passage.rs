@@ -4,8 +4,9 @@ use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_streams::head::life;
+use headwater_streams::pipe::Pipe;
 
-use super::{Link, Phase, take_end};
+use super::{Link, Phase};
 use crate::loopback::Owned;
 
 impl Link {
@@ -46,14 +47,11 @@ impl Link {
         let number = |text: &str| text.parse::<i32>().ok();
         let is = is.parse().ok()?;
         let memfd = number(memfd)?;
-        let known = life::hold_pipe(is);
+        let side = number(side)? as u32 & 1;
         let socket = Owned::copy_of(fd).ok()?;
-        let head = match known.and_then(|head| Some((head, head.pipe()?))) {
-            Some((holder, pipe)) => {
-                let head = life::adopt_hidden(pipe, number(side)? as u32 & 1, socket.number());
-                life::let_go(holder);
-                head.ok()?
-            }
+        let known = life::borrow_pipe(is);
+        let pipe = match &known {
+            Some(known) => known.pipe(),
             None => {
                 let take = |fd, is, sort| handed::take(fd, is, sort).map(Owned);
                 // Bells are all one file to fstat.
@@ -62,11 +60,10 @@ impl Link {
                     take(fd, identity(fd), Sort::Bell)
                 };
                 let memfd = take(memfd, is, Sort::Memory)?;
-                let bells = [bell(first)?, bell(second)?].map(Owned::into_number);
-                let memfd = memfd.into_number();
-                take_end(memfd, bells, number(side)? as u32 & 1, socket.number()).ok()?
+                Pipe::open_hidden(false, memfd, [bell(first)?, bell(second)?]).ok()?
             }
         };
+        let head = life::adopt_hidden(pipe, side, socket.number()).ok()?;
         let flags = number(flags)?;
         let phase = if flags & 1 != 0 {
             Phase::Open

@@ -3,31 +3,17 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::thread;
 
 use crate::echo::options::Options;
-use crate::lan::result::{self, print};
+use crate::lan::serve::{count, end_with_input};
 use crate::lan::stream::verdict;
 use crate::net::{Listener, Stream, Unsent};
 use crate::pattern::{Pattern, Place};
 use crate::poll::Poll;
-use crate::sys::{self, Usage};
+use crate::sys;
 
 const BUFFER: usize = 128 * 1024;
-
-#[derive(Default)]
-struct Served {
-    connections: u64,
-    bytes: u64,
-    wrong: bool,
-}
-
-static SERVED: Mutex<Served> = Mutex::new(Served {
-    connections: 0,
-    bytes: 0,
-    wrong: false,
-});
 
 pub fn run(options: &Options) -> io::Result<()> {
     let serve: fn(&mut Stream) -> io::Result<u64> = match options.mode.as_str() {
@@ -46,11 +32,12 @@ pub fn run(options: &Options) -> io::Result<()> {
         thread::spawn(move || {
             // The peer sees the end when it is counted.
             let outcome = serve(&mut stream);
-            let mut served = SERVED.lock().unwrap();
-            served.connections += 1;
-            served.bytes += outcome.as_ref().unwrap_or(&0);
+            let bytes = *outcome.as_ref().unwrap_or(&0);
             // A connection that breaks is the other end's to tell.
-            served.wrong |= outcome.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData);
+            count(
+                bytes,
+                outcome.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData),
+            );
         });
     }
 }
@@ -63,20 +50,6 @@ fn open(options: &Options) -> io::Result<Listener> {
         thread::spawn(move || end_with_input(start));
     }
     Ok(listener)
-}
-
-/// Whoever started this server holds the other end of its standard input, so it never outlives them.
-fn end_with_input(start: Usage) {
-    let _ = io::copy(&mut io::stdin(), &mut io::sink());
-    let spent = sys::usage().since(start);
-    let served = SERVED.lock().unwrap();
-    let printed = print(&result::Served {
-        connections: served.connections,
-        bytes: served.bytes,
-        spent,
-        verified: !served.wrong,
-    });
-    std::process::exit(printed.is_err() as i32);
 }
 
 fn echo(stream: &mut Stream) -> io::Result<u64> {
@@ -144,7 +117,7 @@ fn echo_many(listener: &Listener, options: &Options) -> io::Result<()> {
                 Ok(true) => {}
                 Ok(false) | Err(_) => {
                     connections.remove(&token);
-                    SERVED.lock().unwrap().connections += 1;
+                    count(0, false);
                 }
             }
         }

@@ -73,35 +73,29 @@ impl Talk {
     /// Takes so many bytes; false where they are wrong.
     #[inline]
     pub fn hear(&mut self, link: &mut impl Read, len: usize) -> io::Result<bool> {
-        let first = self.hear_some(link, len)?;
-        match first {
-            Some(heard) => self.hear_rest(link, heard, len),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        let heard = self.hear_all(link, len)?;
+        heard.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     /// Takes the requests of one burst, and whether they were right; None where the other end has closed before them.
     pub fn hear_burst(&mut self, link: &mut impl Read) -> io::Result<Option<bool>> {
-        let len = self.request * self.burst;
-        match self.hear_some(link, len)? {
-            Some(heard) => self.hear_rest(link, heard, len).map(Some),
-            None => Ok(None),
-        }
+        self.hear_all(link, self.request * self.burst)
     }
 
-    fn hear_rest(
-        &mut self,
-        link: &mut impl Read,
-        (mut heard, mut right): (usize, bool),
-        len: usize,
-    ) -> io::Result<bool> {
+    #[inline]
+    fn hear_all(&mut self, link: &mut impl Read, len: usize) -> io::Result<Option<bool>> {
+        let (mut heard, mut all_right) = (0, true);
         while heard < len {
-            let more = self.hear_some(link, len - heard)?;
-            let (more, more_right) = more.ok_or(io::ErrorKind::UnexpectedEof)?;
-            heard += more;
-            right &= more_right;
+            match self.hear_some(link, len - heard)? {
+                Some((more, right)) => {
+                    heard += more;
+                    all_right &= right;
+                }
+                None if heard == 0 => return Ok(None),
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
         }
-        Ok(right)
+        Ok(Some(all_right))
     }
 
     /// One read: how many bytes came, and whether they were right. None at the end of the stream.

@@ -35,11 +35,16 @@ pub fn run(options: &Options) -> io::Result<()> {
         let outcome = connection(&mut link, &mut talk, options);
         // What went wrong is told at the end: the driver is to see its own part of it first.
         let wrong = outcome.map_or_else(|e| e.kind() == io::ErrorKind::InvalidData, |right| !right);
-        WRONG.fetch_or(wrong, Ordering::Relaxed);
-        BYTES.fetch_add(talk.bytes - before, Ordering::Relaxed);
-        CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        count(talk.bytes - before, wrong);
         BUSY.store(false, Ordering::SeqCst);
     }
+}
+
+/// A connection has ended, after so many bytes.
+pub fn count(bytes: u64, wrong: bool) {
+    WRONG.fetch_or(wrong, Ordering::Relaxed);
+    BYTES.fetch_add(bytes, Ordering::Relaxed);
+    CONNECTIONS.fetch_add(1, Ordering::Release);
 }
 
 /// Serves one connection to its end; whether everything in it was right.
@@ -67,14 +72,14 @@ fn exchanges(link: &mut Link, talk: &mut Talk) -> io::Result<bool> {
 }
 
 /// Whoever started this server holds the other end of its standard input, so it never outlives them.
-fn end_with_input(start: Usage) {
+pub fn end_with_input(start: Usage) {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     let end = Instant::now() + GRACE;
     while BUSY.load(Ordering::SeqCst) && Instant::now() < end {
         thread::yield_now();
     }
     let served = Served {
-        connections: CONNECTIONS.load(Ordering::Relaxed),
+        connections: CONNECTIONS.load(Ordering::Acquire),
         bytes: BYTES.load(Ordering::Relaxed),
         spent: sys::usage().since(start),
         verified: !WRONG.load(Ordering::Relaxed),

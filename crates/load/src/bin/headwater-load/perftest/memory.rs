@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::mem;
 
+use rustix::param::page_size;
+
 use crate::perftest::ends::Ends;
 use crate::perftest::message::Message;
 use crate::perftest::options::Options;
@@ -60,14 +62,9 @@ fn use_both_ways(ends: &Ends) -> io::Result<()> {
     Ok(())
 }
 
-fn page_size() -> usize {
-    // SAFETY: no pointers are passed.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
-
 /// As many descriptors as the hard limit allows; as root 65536 where it is lower.
 fn raise_limit() -> io::Result<()> {
-    const WANTED: libc::rlim_t = 65536;
+    const WANTED: u64 = 65536;
     let [_, hard] = sys::descriptors();
     let raised = sys::allow_descriptors([hard.max(WANTED); 2]);
     raised.or_else(|_| sys::allow_descriptors([hard; 2]))

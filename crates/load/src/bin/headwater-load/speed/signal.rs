@@ -1,8 +1,9 @@
 //! What tells a reader that a message is there: a count of messages that it waits for, kept by the kernel or in shared memory.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::FromRawFd;
 use std::ptr;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::sys::{check, map_shared};
 #[derive(Clone)]
 pub enum Signal {
     /// A system call for each message on both sides.
-    Eventfd(Arc<OwnedFd>),
+    Eventfd(Arc<File>),
     /// None while both are awake: the reader spins, then yields, then sleeps.
     Semaphore(&'static Semaphore),
 }
@@ -27,9 +28,7 @@ impl Signal {
         let fd = unsafe { libc::eventfd(0, libc::EFD_SEMAPHORE | libc::EFD_CLOEXEC) };
         check(fd)?;
         // SAFETY: eventfd has just given us this descriptor.
-        Ok(Signal::Eventfd(Arc::new(unsafe {
-            OwnedFd::from_raw_fd(fd)
-        })))
+        Ok(Signal::Eventfd(Arc::new(unsafe { File::from_raw_fd(fd) })))
     }
 
     pub fn semaphore() -> io::Result<Signal> {
@@ -40,7 +39,7 @@ impl Signal {
     #[inline]
     pub fn post(&self) -> io::Result<()> {
         match self {
-            Signal::Eventfd(fd) => add_one(fd),
+            Signal::Eventfd(fd) => (&**fd).write_all(&1u64.to_ne_bytes()),
             Signal::Semaphore(semaphore) => {
                 semaphore.post();
                 Ok(())
@@ -52,30 +51,11 @@ impl Signal {
     #[inline]
     pub fn wait(&self, learner: &Learner) -> io::Result<()> {
         match self {
-            Signal::Eventfd(fd) => take_one(fd),
+            Signal::Eventfd(fd) => (&**fd).read_exact(&mut [0; 8]),
             Signal::Semaphore(semaphore) => {
                 semaphore.wait(learner);
                 Ok(())
             }
-        }
-    }
-}
-
-fn add_one(fd: &OwnedFd) -> io::Result<()> {
-    let one = 1u64.to_ne_bytes();
-    // SAFETY: eight readable bytes.
-    let written = unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-    check(written as i32)
-}
-
-fn take_one(fd: &OwnedFd) -> io::Result<()> {
-    let mut one = [0u8; 8];
-    loop {
-        // SAFETY: eight writable bytes.
-        let read = unsafe { libc::read(fd.as_raw_fd(), one.as_mut_ptr().cast(), one.len()) };
-        match check(read as i32) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
         }
     }
 }

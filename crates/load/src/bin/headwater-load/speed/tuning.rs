@@ -2,8 +2,10 @@
 
 use std::io;
 
+use rustix::process::setpriority_process;
+
 use crate::speed::options::{Class, Options};
-use crate::sys::{self, check};
+use crate::sys::check;
 
 /// The class and the priority that both ends inherit.
 pub fn apply(options: &Options) -> io::Result<()> {
@@ -20,8 +22,8 @@ pub fn apply(options: &Options) -> io::Result<()> {
         set.map_err(|error| refused(name, &error))?;
     }
     if options.nice != 0 {
-        sys::set_nice(options.nice)
-            .map_err(|error| refused(&format!("the priority {}", options.nice), &error))?;
+        setpriority_process(None, options.nice)
+            .map_err(|error| refused(&format!("the priority {}", options.nice), &error.into()))?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::xtiperf::batched;
 use crate::xtiperf::buffers::{self, Buffers};
 use crate::xtiperf::many;
 use crate::xtiperf::options::{Carrier, Options};
+use crate::xtiperf::stream::no_buffers;
 use crate::xtiperf::xti::{self, Datagrams, Endpoint};
 
 pub enum Receiver {
@@ -142,10 +143,6 @@ fn addresses(options: &Options) -> io::Result<Vec<SocketAddrV4>> {
     targets
         .map(|at| at.parse().map_err(io::Error::other))
         .collect()
-}
-
-fn no_buffers() -> io::Error {
-    io::Error::other("--buffers is not for this carrier")
 }
 
 fn connected() -> io::Error {

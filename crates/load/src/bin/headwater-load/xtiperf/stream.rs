@@ -176,7 +176,7 @@ pub fn serve(options: &Options, with: fn(&Board, Stream) -> io::Result<()>) -> i
     Ok("done".to_string())
 }
 
-fn no_buffers() -> io::Error {
+pub fn no_buffers() -> io::Error {
     io::Error::other("--buffers is not for this carrier")
 }
 
