@@ -19,7 +19,7 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 
 /// What stands in the table: {kind: 8, generation: 24, tag: 16, index: 16}, a socket's or set's index having all of 32 bits;
 /// 0 is foreign.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 
 /// What only some kinds are, in the table of which it stands.
