@@ -104,9 +104,8 @@ impl Endpoint {
 
     /// An ASCONF from an address that is not known yet: its association is found by its tag (RFC 5061 4.1.1).
     fn on_moved(&mut self, other: Other<'_>) {
-        let (now, packet) = (other.now, other.packet);
-        let (arrived, known) = (other.arrived, other.known);
-        if known.is_some() {
+        let packet = other.packet;
+        if other.known.is_some() {
             return;
         }
         let found = self.table.find_tag(packet.header.tag);
@@ -116,7 +115,7 @@ impl Endpoint {
         match found.filter(|id| self.table.get(*id).is_some_and(fits)) {
             Some(id) => {
                 if let Some(association) = self.table.get_mut(id) {
-                    association.handle_from_elsewhere(now, packet, arrived);
+                    association.handle_from_elsewhere(other.now, packet, other.arrived);
                 }
                 self.touch(id);
             }
