@@ -122,9 +122,6 @@ layout! {
     sctp_prim 132 {
         0 ssp_assoc_id: AssocT, 4 ssp_addr: Storage,
     }
-    sctp_setadaptation 4 {
-        0 ssb_adaptation_ind: u32,
-    }
     sctp_paddrparams 156 packed {
         0 spp_assoc_id: AssocT, 4 spp_address: Storage, 132 spp_hbinterval: u32, 136 spp_pathmaxrxt: u16,
         138 spp_pathmtu: u32, 142 spp_sackdelay: u32, 146 spp_flags: u32, 150 spp_ipv6_flowlabel: u32,
