@@ -9,6 +9,28 @@ pub use core::sync::atomic::{
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+/// Of a word that several change.
+pub trait Exchange<T> {
+    /// Changes it, unless it is another by now than was `seen`. Who sees the change sees what was written before.
+    fn exchange(&self, seen: T, to: T) -> bool;
+}
+
+macro_rules! words {
+    ($($atomic:ident $value:ident,)*) => {$(
+        impl Exchange<$value> for $atomic {
+            #[inline(always)]
+            fn exchange(&self, seen: $value, to: $value) -> bool {
+                self.compare_exchange(seen, to, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            }
+        }
+    )*};
+}
+
+words! { AtomicU32 u32, AtomicU64 u64, }
+#[cfg(not(loom))]
+words! { AtomicI32 i32, AtomicUsize usize, }
+
 /// One turn of a busy-wait loop.
 #[inline(always)]
 pub fn relax() {

@@ -11,7 +11,7 @@ use headwater_channel::shm::SharedSafe;
 use crate::seats::{self, Seat, Seats};
 use crate::shared::Shared;
 pub use crate::shared::{OpenError, folder};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Exchange, Ordering, fence};
 use crate::{process, sys};
 
 /// Changes with every change of any shared layout: board, segment header, link messages.
@@ -303,11 +303,7 @@ impl Board {
             }
             let generation = ((seen >> 8) as u32).wrapping_add(1);
             let writing = word(me, generation, State::Writing);
-            if slot
-                .st
-                .compare_exchange(seen, writing, Ordering::AcqRel, Ordering::Relaxed)
-                .is_err()
-            {
+            if !slot.st.exchange(seen, writing) {
                 continue;
             }
             slot.write(&tuple, me);
@@ -375,10 +371,7 @@ impl Board {
         let slot = self.slot(offer);
         let seen = slot.st.load(Ordering::Acquire);
         if (seen >> 8) as u32 == offer.generation {
-            let free = with_state(seen, State::Free);
-            let _ = slot
-                .st
-                .compare_exchange(seen, free, Ordering::AcqRel, Ordering::Relaxed);
+            slot.st.exchange(seen, with_state(seen, State::Free));
         }
     }
 
@@ -449,11 +442,7 @@ impl ListenerSlot {
     }
     /// Takes the slot, free or left behind, for a listener of this process. False: somebody was faster.
     fn take(&self, seen: Seat, me: Seat, addr: Addr, netns: u64) -> bool {
-        let (old, new) = (seen.bits(), me.bits());
-        let won = self
-            .seat
-            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
-        if won.is_err() {
+        if !self.seat.exchange(seen.bits(), me.bits()) {
             return false;
         }
         self.port.store(0, Ordering::Relaxed);
@@ -465,9 +454,7 @@ impl ListenerSlot {
         true
     }
     fn clear(&self, of: Seat) {
-        let _ = self
-            .seat
-            .compare_exchange(of.bits(), 0, Ordering::AcqRel, Ordering::Relaxed);
+        self.seat.exchange(of.bits(), 0);
     }
     /// Would a connection to `to` end here?
     fn serves(&self, to: Addr, netns: u64) -> bool {

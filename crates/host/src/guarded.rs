@@ -18,9 +18,16 @@ pub struct Guarded<T> {
 // SAFETY: the lock lets one thread in at a time.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
-pub struct Entered<'a, T> {
+/// Inside, by a section of its lock.
+pub struct Entered<'a, T, S = Section<'a>> {
     value: &'a mut T,
-    _section: Section<'a>,
+    _section: S,
+}
+
+impl<T: Default> Default for Guarded<T> {
+    fn default() -> Guarded<T> {
+        Guarded::new(T::default())
+    }
 }
 
 impl<T> Guarded<T> {
@@ -32,16 +39,22 @@ impl<T> Guarded<T> {
     }
 
     pub fn enter(&self) -> Entered<'_, T> {
-        self.by(process::lock_own(&self.lock))
+        // SAFETY: the section is of this lock.
+        unsafe { self.by(process::lock_own(&self.lock)) }
     }
 
-    /// `section` is that of our lock.
-    fn by<'a>(&'a self, section: Section<'a>) -> Entered<'a, T> {
-        Entered {
-            // SAFETY: the section is ours.
-            value: unsafe { &mut *self.value.get() },
-            _section: section,
-        }
+    /// For who enters, or keeps others out, in a way of its own.
+    pub fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    /// # Safety
+    /// The section has [`lock`](Guarded::lock), and keeps it as long as it lives.
+    #[inline(always)]
+    pub unsafe fn by<S>(&self, _section: S) -> Entered<'_, T, S> {
+        // SAFETY: the caller's promise.
+        let value = unsafe { &mut *self.value.get() };
+        Entered { value, _section }
     }
 
     /// Keeps everybody out while the process is copied, until [`let_in`](Guarded::let_in).
@@ -57,7 +70,7 @@ impl<T> Guarded<T> {
     /// The value, without the lock.
     ///
     /// # Safety
-    /// No other thread is there: in the child of a fork.
+    /// No other thread is there, in the child of a fork; or the caller keeps them out.
     pub unsafe fn alone(&self) -> &T {
         // SAFETY: nobody changes it, as the caller says.
         unsafe { &*self.value.get() }
@@ -77,7 +90,8 @@ impl<T: Default> Private<T> {
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let section = process::lock_free_in_child(&self.0.lock);
         let lost = section.taken == Taken::Stolen;
-        let mut value = self.0.by(section);
+        // SAFETY: the section is of this lock.
+        let mut value = unsafe { self.0.by(section) };
         if lost {
             core::mem::forget(core::mem::take(&mut *value));
         }
@@ -85,14 +99,17 @@ impl<T: Default> Private<T> {
     }
 }
 
-impl<T> Deref for Entered<'_, T> {
+impl<T, S> Deref for Entered<'_, T, S> {
     type Target = T;
+
+    #[inline]
     fn deref(&self) -> &T {
         self.value
     }
 }
 
-impl<T> DerefMut for Entered<'_, T> {
+impl<T, S> DerefMut for Entered<'_, T, S> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.value
     }

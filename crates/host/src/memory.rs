@@ -10,7 +10,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Exchange, Ordering};
 use crate::sys;
 
 /// Tables of many pages, apart from all other zeroed data: the little that a process touches then stands on a page or two, each of
@@ -270,12 +270,8 @@ fn cut(bytes: usize) -> *mut u8 {
         };
         let entered =
             |base: usize, taken: usize| ((base / PAGE) as u64) << 28 | (taken / UNIT) as u64;
-        let exchange = |new: u64| {
-            CUT.compare_exchange(now, new, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        };
         if taken + bytes <= whole {
-            if exchange(entered(base, taken + bytes)) {
+            if CUT.exchange(now, entered(base, taken + bytes)) {
                 return (base + taken) as *mut u8;
             }
             continue;
@@ -289,7 +285,7 @@ fn cut(bytes: usize) -> *mut u8 {
             }
             return spare;
         }
-        if exchange(entered(region as usize, bytes)) {
+        if CUT.exchange(now, entered(region as usize, bytes)) {
             return region;
         }
         // SAFETY: just mapped, and nobody knows it.

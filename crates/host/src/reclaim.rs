@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use headwater_channel::epoch::{self, Epoch, Word};
 
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Exchange, Ordering, fence};
 use crate::thread_end::ThreadEnd;
 use crate::{process, sys};
 
@@ -267,11 +267,7 @@ impl Place {
     /// For this thread, if it is nobody's.
     fn take(&self) -> bool {
         let last = self.thread.load(Ordering::Acquire);
-        last as u32 == 0
-            && self
-                .thread
-                .compare_exchange(last, next(last, me()), Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        last as u32 == 0 && self.thread.exchange(last, next(last, me()))
     }
 
     /// Clears it if its thread has gone, and nobody else does so or has it by now.
@@ -282,10 +278,7 @@ impl Place {
             return false;
         }
         let cleared = next(last, CLEARED);
-        let mine = self
-            .thread
-            .compare_exchange(last, cleared, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok();
+        let mine = self.thread.exchange(last, cleared);
         if mine {
             self.word.leave();
             self.interrupted.store(false, Ordering::Relaxed);

@@ -14,7 +14,7 @@ mod waits;
 
 use std::cell::Cell;
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Exchange, Ordering};
 use crate::{postponed, process, sys};
 use syscalls::{Sysno, syscall};
 
@@ -212,9 +212,7 @@ pub unsafe fn sigaction(
 }
 
 fn replace(signal: i32, from: Action, to: Action) -> bool {
-    ACTIONS[signal as usize]
-        .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
-        .is_ok()
+    ACTIONS[signal as usize].exchange(from.0, to.0)
 }
 
 /// Nothing of the program's passes through us any more: the kernel has its actions as it asked for them, also those of later.
@@ -328,15 +326,7 @@ unsafe extern "C-unwind" fn wrapper(
 
 /// SA_RESETHAND: the default action from now on. False when that has been done for this handler.
 fn reset(signal: i32, action: Action) -> bool {
-    let first = action.has(ARMED)
-        && ACTIONS[signal as usize]
-            .compare_exchange(
-                action.0,
-                action.0 & !ARMED,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            )
-            .is_ok();
+    let first = action.has(ARMED) && replace(signal, action, Action(action.0 & !ARMED));
     if first {
         Kernels::of(signal).set_default(signal, action);
     }

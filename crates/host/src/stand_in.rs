@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use crate::sync::{AtomicI32, Ordering};
+use crate::sync::{AtomicI32, Exchange, Ordering};
 use crate::{process, sys, worker};
 
 /// Longest sleep where somebody else may have left work meanwhile, in nanoseconds.
@@ -39,11 +39,7 @@ fn turn_of_all() -> u64 {
     let before = AT_IT.load(Ordering::Acquire);
     // No handler leaves it by siglongjmp(3).
     let quiet = process::Quiet::new();
-    if before == pid
-        || AT_IT
-            .compare_exchange(before, pid, Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-    {
+    if before == pid || !AT_IT.exchange(before, pid) {
         return SLICE;
     }
     let most = worker::stand_in(SLICE);

@@ -111,6 +111,38 @@ pub unsafe fn sendmsg(fd: i32, msg: *const libc::msghdr, flags: i32) -> Result<u
 }
 
 /// # Safety
+/// As recvmmsg(2).
+pub unsafe fn recvmmsg(fd: i32, messages: &mut [libc::mmsghdr], flags: i32) -> Result<usize> {
+    call!(
+        recvmmsg,
+        fd,
+        messages.as_mut_ptr(),
+        messages.len(),
+        flags,
+        0
+    )
+}
+
+/// # Safety
+/// As sendmmsg(2).
+pub unsafe fn sendmmsg(fd: i32, messages: &mut [libc::mmsghdr], flags: i32) -> Result<usize> {
+    call!(sendmmsg, fd, messages.as_mut_ptr(), messages.len(), flags)
+}
+
+/// # Safety
+/// The data is readable.
+#[inline]
+pub unsafe fn sendto(
+    fd: i32,
+    data: &libc::iovec,
+    flags: i32,
+    to: &impl SocketAddress,
+) -> Result<usize> {
+    let (address, len) = to.address();
+    call!(sendto, fd, data.iov_base, data.iov_len, flags, address, len)
+}
+
+/// # Safety
 /// As io_submit(2).
 pub unsafe fn io_submit(context: *mut libc::c_void, n: i64, list: *const *const u8) -> Result<i32> {
     call!(io_submit, context, n, list).map(|n| n as i32)

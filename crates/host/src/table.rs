@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Exchange, Ordering};
 
 /// Numbers at and beyond this are always foreign.
 pub const SIZE: usize = 1 << 20;
@@ -19,7 +19,7 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 
 /// What stands in the table: {kind: 8, generation: 24, tag: 16, index: 16}, a socket's or set's index having all of 32 bits;
 /// 0 is foreign.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 
 /// What only some kinds are, in the table of which it stands.
@@ -345,21 +345,16 @@ pub fn hide_if(fd: i32, h: Handle) -> bool {
 
 /// Makes `fd` a socket if it still is `h`, which is inherited; was it?
 pub fn adopt_if(fd: i32, h: Handle, new: Handle) -> bool {
-    TABLE.get(fd as usize).is_some_and(|word| {
-        word.compare_exchange(h.0, new.0, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    })
+    let word = TABLE.get(fd as usize);
+    word.is_some_and(|word| word.exchange(h.0, new.0))
 }
 
 fn swap_if(fd: i32, h: Handle, new: u64) -> bool {
-    let Some(word) = TABLE.get(fd as usize) else {
-        return false;
-    };
-    let swapped = word.compare_exchange(h.0, new, Ordering::AcqRel, Ordering::Relaxed);
-    if swapped.is_ok() {
+    let swapped = adopt_if(fd, h, Handle(new));
+    if swapped {
         TRACKED.fetch_sub(1, Ordering::Relaxed);
     }
-    swapped.is_ok()
+    swapped
 }
 
 /// Does the process have any descriptor that is not foreign?

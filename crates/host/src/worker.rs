@@ -23,7 +23,7 @@ use crate::hook::Hook;
 use crate::lifecycle::{self, Part};
 use crate::log::{self, Level};
 use crate::next::seldom;
-use crate::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Exchange, Ordering};
 use crate::{hidden, process, sys};
 
 /// Who has work to do. Those that are due at the same time have their turns in this order.
@@ -310,11 +310,7 @@ impl Worker {
         if ![0, me].contains(&COPIED.get()) {
             return Ok(());
         }
-        let first = |of| {
-            self.of
-                .compare_exchange(of, me, Ordering::AcqRel, Ordering::Relaxed)
-        };
-        if of == me || first(of).is_err() {
+        if of == me || !self.of.exchange(of, me) {
             return Ok(());
         }
         if of != 0 {

@@ -4,12 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use headwater_host::sys;
 use libc::mmsghdr;
-use syscalls::{Sysno, syscall};
 
 use super::icmp;
 use crate::Address;
-use crate::again;
 use crate::control::{Control, controls, put_control};
+use crate::outgoing::send_all;
 use crate::slots::{Slot, Slots};
 
 /// Packets per call at most.
@@ -67,24 +66,8 @@ fn send_some(fd: i32, v6: bool, packets: &[Packet<'_>]) -> sys::Result<usize> {
             header.msg_controllen = control as _;
         }
     }
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    let sent = again(|| {
-        // SAFETY: the messages have valid parts.
-        unsafe {
-            syscall!(
-                Sysno::sendmmsg,
-                fd,
-                messages.as_mut_ptr(),
-                packets.len(),
-                flags
-            )
-        }
-        .map_err(|e| e.into_raw())
-    });
-    match sent {
-        Err(libc::ENOBUFS | libc::ENOMEM) => Err(libc::EAGAIN),
-        result => result,
-    }
+    // SAFETY: the messages have valid parts.
+    unsafe { send_all(fd, &mut messages[..packets.len()]) }
 }
 
 /// A control message that names the source address; gives where it ends.

@@ -1,7 +1,7 @@
-//! Datagrams that leave, one by one.
+//! Datagrams that leave.
 
 use headwater_host::sys;
-use libc::{iovec, msghdr};
+use libc::{iovec, mmsghdr, msghdr};
 
 use crate::{Address, again};
 
@@ -23,25 +23,35 @@ const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 /// Sends one datagram. ENOBUFS counts as EAGAIN.
 #[inline]
 pub fn send(fd: i32, to: &Address, data: &[iovec], control: &[u8]) -> sys::Result<()> {
-    let sent = again(|| match data {
-        [one] if control.is_empty() => send_one(fd, to, one),
+    let sent = with_patience(|| match data {
+        // SAFETY: the user's buffer.
+        [one] if control.is_empty() => unsafe { sys::sendto(fd, one, FLAGS, to) },
         _ => {
             let message = message(to, data, control);
             // SAFETY: the message's parts are valid.
             unsafe { sys::sendmsg(fd, &message, FLAGS) }
         }
     });
-    match sent {
-        Err(libc::ENOBUFS | libc::ENOMEM) => Err(libc::EAGAIN),
-        result => result.map(drop),
-    }
+    sent.map(drop)
+}
+
+/// Sends datagrams in one call; how many have left. ENOBUFS counts as EAGAIN.
+///
+/// # Safety
+/// The messages have valid parts.
+pub unsafe fn send_all(fd: i32, messages: &mut [mmsghdr]) -> sys::Result<usize> {
+    with_patience(|| match &mut *messages {
+        // SAFETY: the caller's promise.
+        [one] => unsafe { sys::sendmsg(fd, &one.msg_hdr, FLAGS) }.map(|_| 1),
+        // SAFETY: the same.
+        all => unsafe { sys::sendmmsg(fd, all, FLAGS) },
+    })
 }
 
 #[inline]
-fn send_one(fd: i32, to: &Address, data: &iovec) -> sys::Result<usize> {
-    use syscalls::{Sysno, syscall};
-    let (base, len) = (data.iov_base, data.iov_len);
-    // SAFETY: the user's buffer, and an address with its length.
-    unsafe { syscall!(Sysno::sendto, fd, base, len, FLAGS, to.pointer(), to.len()) }
-        .map_err(|e| e.into_raw())
+fn with_patience(send: impl FnMut() -> sys::Result<usize>) -> sys::Result<usize> {
+    match again(send) {
+        Err(libc::ENOBUFS | libc::ENOMEM) => Err(libc::EAGAIN),
+        result => result,
+    }
 }

@@ -1,7 +1,6 @@
 //! Room for messages that arrive, many in one call: recvmmsg(2).
 
 use headwater_host::{memory, sys};
-use syscalls::{Sysno, syscall};
 
 use crate::again;
 use crate::control::Control;
@@ -92,15 +91,5 @@ fn receive(fd: i32, messages: &mut [libc::mmsghdr]) -> sys::Result<usize> {
         return Ok(1);
     }
     // SAFETY: the caller has filled in each of them, with valid parts.
-    unsafe {
-        syscall!(
-            Sysno::recvmmsg,
-            fd,
-            messages.as_mut_ptr(),
-            messages.len(),
-            libc::MSG_DONTWAIT,
-            0
-        )
-    }
-    .map_err(|e| e.into_raw())
+    unsafe { sys::recvmmsg(fd, messages, libc::MSG_DONTWAIT) }
 }

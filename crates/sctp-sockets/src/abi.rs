@@ -5,7 +5,7 @@
 mod structs;
 
 use core::mem::MaybeUninit;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 use headwater_host::sys;
 use headwater_ipnet::Address;
@@ -198,7 +198,7 @@ constants! { u16;
     SCTP_PR_SCTP_MASK = 0x0030,
 }
 
-// For SCTP_ENABLE_STREAM_RESET, SCTP_RESET_STREAMS, SCTP_STREAM_SCHEDULER and SCTP_HMAC_IDENT.
+// For SCTP_ENABLE_STREAM_RESET, SCTP_RESET_STREAMS and SCTP_HMAC_IDENT.
 constants! { u32;
     SCTP_ENABLE_RESET_STREAM_REQ = 1,
     SCTP_ENABLE_RESET_ASSOC_REQ = 2,
@@ -206,12 +206,8 @@ constants! { u32;
     SCTP_ENABLE_STRRESET_MASK = 7,
     SCTP_STREAM_RESET_INCOMING = 1,
     SCTP_STREAM_RESET_OUTGOING = 2,
-    SCTP_SS_FCFS = 0,
-    SCTP_SS_PRIO = 1,
     SCTP_AUTH_HMAC_ID_SHA1 = 1,
     SCTP_AUTH_HMAC_ID_SHA256 = 3,
-    SCTP_BINDX_ADD_ADDR = 1,
-    SCTP_BINDX_REM_ADDR = 2,
 }
 
 // spp_flags.
@@ -231,21 +227,13 @@ constants! { u32;
     SPP_DSCP = 1 << 9,
 }
 
-// spinfo_state and sstat_state.
+// spinfo_state, and the sstat_state from which the others are counted.
 constants! { i32;
     SCTP_INACTIVE = 0,
     SCTP_PF = 1,
     SCTP_ACTIVE = 2,
     SCTP_UNCONFIRMED = 3,
-    SCTP_EMPTY = 0,
     SCTP_CLOSED = 1,
-    SCTP_COOKIE_WAIT = 2,
-    SCTP_COOKIE_ECHOED = 3,
-    SCTP_ESTABLISHED = 4,
-    SCTP_SHUTDOWN_PENDING = 5,
-    SCTP_SHUTDOWN_SENT = 6,
-    SCTP_SHUTDOWN_RECEIVED = 7,
-    SCTP_SHUTDOWN_ACK_SENT = 8,
 }
 
 // sn_type.
@@ -275,8 +263,6 @@ constants! { u16;
     SCTP_RESTART = 2,
     SCTP_SHUTDOWN_COMP = 3,
     SCTP_CANT_STR_ASSOC = 4,
-    SCTP_DATA_UNSENT = 0,
-    SCTP_DATA_SENT = 1,
     SCTP_STREAM_RESET_INCOMING_SSN = 1,
     SCTP_STREAM_RESET_OUTGOING_SSN = 2,
     SCTP_STREAM_RESET_DENIED = 4,
@@ -305,21 +291,9 @@ constants! { u32;
 }
 
 /// The address of a user's struct, with its port; AF_UNSPEC, or another family than IP's: `None`.
-pub fn of_storage(bytes: &[u8]) -> Option<(IpAddr, u16)> {
-    let field = |at: usize| Some([*bytes.get(at)?, *bytes.get(at + 1)?]);
-    let port = u16::from_be_bytes(field(2)?);
-    let ip = match i32::from(u16::from_ne_bytes(field(0)?)) {
-        libc::AF_INET => {
-            let octets: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-            IpAddr::V4(Ipv4Addr::from(octets))
-        }
-        libc::AF_INET6 => {
-            let octets: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-            Ipv6Addr::from(octets).to_canonical()
-        }
-        _ => return None,
-    };
-    Some((ip, port))
+pub fn of_storage(storage: &[u8]) -> Option<(IpAddr, u16)> {
+    let at = Address::read(storage).ok()?;
+    Some((at.ip().to_canonical(), at.port()))
 }
 
 /// As a socket's user sees an address: one of IPv4 is mapped for a socket of IPv6, unless it asked for plain ones.
@@ -330,16 +304,11 @@ pub fn seen(ip: IpAddr, v6: bool, mapped: bool) -> IpAddr {
     }
 }
 
-/// struct sockaddr_in or sockaddr_in6, exactly.
-pub fn sockaddr(ip: IpAddr, port: u16) -> Vec<u8> {
-    Address::of_ip(ip, port).to_vec()
-}
-
-/// The same in a struct sockaddr_storage.
+/// A struct sockaddr_storage with an address.
 pub fn storage(ip: IpAddr, port: u16) -> Storage {
     let mut storage = [0; 128];
-    let bytes = sockaddr(ip, port);
-    storage[..bytes.len()].copy_from_slice(&bytes);
+    let address = Address::of_ip(ip, port);
+    storage[..address.bytes().len()].copy_from_slice(address.bytes());
     storage
 }
 
@@ -368,10 +337,9 @@ mod tests {
         let v4 = storage("10.1.2.3".parse().unwrap(), 0x1234);
         assert_eq!(v4[..9], [2, 0, 0x12, 0x34, 10, 1, 2, 3, 0]);
         assert_eq!(of_storage(&v4), Some(("10.1.2.3".parse().unwrap(), 0x1234)));
-        let v6 = sockaddr("fd00::1".parse().unwrap(), 80);
-        assert_eq!(v6.len(), 28);
+        let v6 = storage("fd00::1".parse().unwrap(), 80);
         assert_eq!(of_storage(&v6), Some(("fd00::1".parse().unwrap(), 80)));
-        assert!(of_storage(&v6[..27]).is_some());
+        assert_eq!(v6[28..], [0; 100]);
         assert_eq!(of_storage(&v6[..20]), None);
         assert_eq!(of_storage(&[0; 128]), None);
     }
@@ -381,7 +349,7 @@ mod tests {
         let plain: IpAddr = "10.1.2.3".parse().unwrap();
         let mapped = seen(plain, true, true);
         assert_eq!(mapped.to_string(), "::ffff:10.1.2.3");
-        assert_eq!(of_storage(&sockaddr(mapped, 5)), Some((plain, 5)));
+        assert_eq!(of_storage(&storage(mapped, 5)), Some((plain, 5)));
         assert_eq!(seen(plain, true, false), plain);
         assert_eq!(seen(plain, false, true), plain);
     }

@@ -14,7 +14,6 @@ use headwater_sctp::event::{Down, Event, PathChange};
 use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::by_memory::ByMemory;
 use headwater_sctp_stack::by_packets::ByPackets;
-use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::errno;
 use headwater_sctp_stack::sink::Sink;
 use headwater_sctp_stack::stack;
@@ -301,7 +300,7 @@ impl Core {
     }
 
     pub fn by_peer(&self, host: IpAddr, port: u16) -> Option<AssocT> {
-        self.peers.get(&(plain(host), port)).copied()
+        self.peers.get(&(host.to_canonical(), port)).copied()
     }
 
     /// Takes the events of one.
@@ -333,7 +332,9 @@ impl Core {
                             know(&mut self.peers, assoc, *addr, port);
                         }
                         PathChange::MadePrimary => assoc.peer = (*addr, port),
-                        PathChange::Removed => forget(&mut self.peers, id, &(plain(*addr), port)),
+                        PathChange::Removed => {
+                            forget(&mut self.peers, id, &(addr.to_canonical(), port))
+                        }
                         _ => {}
                     }
                 }
@@ -431,7 +432,7 @@ fn note(
 
 /// What is for this address of the peer's is for this association.
 fn know(peers: &mut HashMap<(IpAddr, u16), AssocT>, assoc: &mut Assoc, host: IpAddr, port: u16) {
-    let name = (plain(host), port);
+    let name = (host.to_canonical(), port);
     if peers.insert(name, assoc.id) != Some(assoc.id) {
         assoc.names.push(name);
     }

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use headwater_host::sys;
 use headwater_ipnet::Address;
 use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::choice::{is_any, plain};
+use headwater_sctp_stack::choice::is_any;
 use headwater_sctp_stack::here;
 use headwater_sctp_stack::names;
 
@@ -129,7 +129,10 @@ impl Core {
 
     /// As a sockaddr of this socket's family.
     pub(super) fn address(&self, host: IpAddr, port: u16) -> Address {
-        Address::of_ip(seen(plain(host), self.v6, self.options.v4mapped), port)
+        Address::of_ip(
+            seen(host.to_canonical(), self.v6, self.options.v4mapped),
+            port,
+        )
     }
 
     fn told(&self, hosts: &[IpAddr], port: u16) -> Vec<Address> {

@@ -12,7 +12,7 @@ use headwater_sctp::event::Down;
 use headwater_sctp_stack::addresses::Addresses;
 use headwater_sctp_stack::by_memory::ByMemory;
 use headwater_sctp_stack::by_packets::ByPackets;
-use headwater_sctp_stack::choice::{self, plain};
+use headwater_sctp_stack::choice;
 use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::guarded::Guarded;
 use headwater_sctp_stack::here;
@@ -181,7 +181,7 @@ impl Socket {
         let peeled = Arc::new(core.part_with(id).ok_or(libc::EINVAL)?);
         core.peeled.retain(|(_, socket)| socket.strong_count() > 0);
         for host in hosts {
-            let peer = (plain(host), port);
+            let peer = (host.to_canonical(), port);
             core.peeled.push((peer, Arc::downgrade(&peeled)));
         }
         drop(core);
@@ -479,7 +479,7 @@ impl Core {
 
     /// The peer's association is a socket of its own by now, and still there.
     fn is_peeled_off(&self, host: IpAddr, port: u16) -> bool {
-        let named = |peer: &(IpAddr, u16)| *peer == (plain(host), port);
+        let named = |peer: &(IpAddr, u16)| *peer == (host.to_canonical(), port);
         let mut those = self.peeled.iter().filter(|(peer, _)| named(peer));
         those.any(|(_, socket)| socket.upgrade().is_some_and(|socket| socket.has_peer()))
     }
@@ -584,7 +584,7 @@ impl Core {
 
 /// No single host's.
 fn is_for_many(host: IpAddr) -> bool {
-    match plain(host) {
+    match host.to_canonical() {
         IpAddr::V4(v4) => v4.is_multicast() || v4.is_broadcast(),
         IpAddr::V6(v6) => v6.is_multicast(),
     }

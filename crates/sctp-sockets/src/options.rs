@@ -198,10 +198,12 @@ options! { self, name, to, value;
     SCTP_INITMSG => self.get_init(to), self.set_init(&exactly(value)?);
     SCTP_NODELAY => to.flag(!self.options.config.nagle), self.set_nodelay(flag(value)?);
     SCTP_AUTOCLOSE => self.get_autoclose(to), self.set_autoclose(value);
-    SCTP_ADAPTATION_LAYER => self.get_adaptation(to), self.set_adaptation(&exactly(value)?);
+    SCTP_ADAPTATION_LAYER =>
+        to.tell(&self.options.config.adaptation.unwrap_or(0)), self.set_adaptation(exactly(value)?);
     SCTP_MAXSEG => self.get_maxseg(to), self.set_maxseg(value);
     SCTP_DELAYED_SACK => self.get_delayed_sack(to), self.set_delayed_sack(value);
-    SCTP_MAX_BURST => self.get_max_burst(to), self.set_max_burst(value);
+    SCTP_MAX_BURST => self.get_max_burst(to),
+        self.set_value(&value_or_int(value)?.0, u32::MAX, |s, n| s.config.max_burst = n);
     SCTP_FRAGMENT_INTERLEAVE => to.tell(&u32::from(self.options.interleave)), self.set_interleave(exactly(value)?);
     SCTP_PARTIAL_DELIVERY_POINT => to.tell(&self.options.delivery_point), self.set_delivery_point(exactly(value)?);
     SCTP_PR_SUPPORTED | SCTP_RECONFIG_SUPPORTED | SCTP_ASCONF_SUPPORTED | SCTP_AUTH_SUPPORTED | SCTP_ECN_SUPPORTED
@@ -229,15 +231,17 @@ options! { self, name, to, value;
     SCTP_REMOTE_UDP_ENCAPS_PORT => self.get_encapsulation(to), self.set_encapsulation(&exactly(value)?);
     SCTP_PLPMTUD_PROBE_INTERVAL => self.get_probe_interval(to), self.set_probe_interval(&exactly(value)?);
     SCTP_AUTH_CHUNK => NONE, self.set_auth_chunk(&exactly(value)?);
-    SCTP_HMAC_IDENT => self.get_hmacs(to), self.set_hmacs(value);
+    SCTP_HMAC_IDENT => to.tell_list(&self.options.hmacs), self.set_hmacs(value);
     SCTP_AUTH_KEY => NONE, self.set_key(value);
     SCTP_AUTH_ACTIVE_KEY => self.get_active_key(to), self.change_key(name, &exactly(value)?);
     SCTP_AUTH_DELETE_KEY | SCTP_AUTH_DEACTIVATE_KEY => NONE, self.change_key(name, &exactly(value)?);
-    SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset), self.set_stream_reset(&exactly(value)?);
+    SCTP_ENABLE_STREAM_RESET => self.get_value(to, |s| s.stream_reset),
+        self.set_value(&exactly(value)?, SCTP_ENABLE_STRRESET_MASK, |s, n| s.stream_reset = n);
     SCTP_RESET_STREAMS => NONE, self.reset_streams(value);
     SCTP_RESET_ASSOC => NONE, self.reset_association(exactly(value)?);
     SCTP_ADD_STREAMS => NONE, self.add_streams(&exactly(value)?);
-    SCTP_STREAM_SCHEDULER => self.get_scheduler(to), self.set_scheduler(&read(value)?);
+    SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
+        self.set_value(&read(value)?, streams::LAST_SCHEDULER, streams::set_scheduler);
     SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to), self.set_stream_value(&read(value)?);
     HW_SCTP_BYTE_STREAM => self.get_byte_stream(to), self.set_byte_stream(flag(value)?);
     SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true), NONE;

@@ -6,7 +6,6 @@ use core::time::Duration;
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers::{self, Source};
 use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::choice::plain;
 use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::errno;
 use headwater_streams::head::arming::Want;
@@ -337,9 +336,9 @@ impl Core {
         }
         for &more in &asked.to {
             if all.hosts.len() < headwater_sctp_stack::addresses::MOST
-                && !all.hosts.contains(&plain(more))
+                && !all.hosts.contains(&more.to_canonical())
             {
-                all.hosts.push(plain(more));
+                all.hosts.push(more.to_canonical());
             }
         }
         Ok(Found::New(all))

@@ -36,6 +36,7 @@ const SLICE: u64 = Duration::from_millis(5).as_nanos() as u64;
 const CANCEL: u64 = Duration::from_millis(100).as_nanos() as u64;
 
 /// What readiness of a socket is watched at.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// An association in shared memory: its stream, and its connection.
     ByMemory(Handle, Option<i32>),

@@ -8,7 +8,7 @@ use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
-use super::choice::{is_any, plain};
+use super::choice::is_any;
 
 /// Addresses of an endpoint at most.
 pub const MOST: usize = 8;
@@ -44,7 +44,7 @@ impl Addresses {
         };
         let mut rest = given;
         while let Ok(one) = Address::read(rest) {
-            let host = plain(one.ip());
+            let host = one.ip().to_canonical();
             if one.port() != all.port || all.hosts.len() == MOST {
                 return Err(bad());
             }
@@ -85,10 +85,10 @@ impl Addresses {
 
     /// From which address it speaks to `host`, as far as that is its own choice.
     pub fn facing(&self, host: IpAddr) -> IpAddr {
-        let same = |own: &&IpAddr| own.is_ipv4() == plain(host).is_ipv4();
+        let same = |own: &&IpAddr| own.is_ipv4() == host.to_canonical().is_ipv4();
         let hosts = &self.hosts;
         let own = hosts.iter().find(same).or(hosts.first());
-        own.copied().unwrap_or(plain(host))
+        own.copied().unwrap_or(host.to_canonical())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The variable is a list of rules, `10.0.0.0/8=raw,*=udp:9899`; the first whose destination matches counts, and a link
 //! alone stands for `*=link`. Without a rule it is `auto`.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 use std::sync::OnceLock;
 
 use headwater_host::log::{self, Level};
@@ -90,11 +90,6 @@ pub fn mapped(addr: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// An IPv4 address in IPv6's clothes is an IPv4 address.
-pub fn plain(addr: IpAddr) -> IpAddr {
-    addr.to_canonical()
-}
-
 /// The rules in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rules(Vec<(Net, Link)>);
@@ -113,7 +108,7 @@ impl Rules {
     }
 
     pub fn link_to(&self, destination: IpAddr) -> Link {
-        let destination = plain(destination);
+        let destination = destination.to_canonical();
         let found = self.0.iter().find(|(net, _)| net.has(destination));
         found.map_or(Link::Auto, |&(_, link)| link)
     }
@@ -147,7 +142,7 @@ pub fn link_to(destination: IpAddr) -> Link {
 
 /// The address of nobody in particular.
 pub fn is_any(addr: IpAddr) -> bool {
-    matches!(plain(addr), IpAddr::V4(Ipv4Addr::UNSPECIFIED)) || addr.is_unspecified()
+    addr.to_canonical().is_unspecified()
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
 use super::addresses::Addresses;
-use super::choice::plain;
 use super::here;
 
 /// Ports for who asks for none (RFC 6335, 6).
@@ -100,7 +99,7 @@ fn own_addresses() -> Vec<IpAddr> {
             };
             let bytes = core::slice::from_raw_parts(one.ifa_addr as *const u8, len);
             if let Ok(addr) = Address::read(bytes) {
-                found.push(plain(addr.ip()));
+                found.push(addr.ip().to_canonical());
             }
         }
         seldom::freeifaddrs(all);
@@ -135,7 +134,7 @@ pub struct Caller<'a> {
 /// Asks whoever has `port` at `host` for an association, if that is a process of this host with the library. `None`: nobody
 /// here has it.
 pub fn call(host: IpAddr, port: u16, caller: &Caller<'_>) -> Outcome<Option<Link>> {
-    let host = plain(host);
+    let host = host.to_canonical();
     if !here::is_own(host).map_err(Refusal::system)? {
         return Ok(None);
     }

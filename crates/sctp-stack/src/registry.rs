@@ -12,12 +12,10 @@ use std::io::{IoSliceMut, Write};
 
 use headwater_channel::pass::{self, Wanted};
 use headwater_host::peer::Peer;
-use headwater_host::sys::SocketAddress;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
 use headwater_sctp::endpoint::Arrived;
 use headwater_streams::attach::unix;
-use syscalls::{Sysno, syscall};
 
 use super::choice::mapped;
 use super::guarded::Guarded;
@@ -314,15 +312,10 @@ pub fn receive_from(fd: i32, buffer: &mut [u8], user: u32) -> Option<(usize, Nam
 
 /// Sends a datagram to a name. EAGAIN, ECONNREFUSED ...
 pub fn send_to(fd: i32, name: &Name, bytes: &[u8]) -> sys::Result<()> {
-    let (base, len) = (bytes.as_ptr(), bytes.len());
-    let (to, to_len) = name.0.address();
+    let data = sys::buffer(bytes.as_ptr(), bytes.len());
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    again(|| {
-        // SAFETY: readable bytes, and an address with its length.
-        unsafe { syscall!(Sysno::sendto, fd, base, len, flags, to, to_len) }
-            .map_err(|e| e.into_raw())
-    })
-    .map(drop)
+    // SAFETY: readable bytes.
+    again(|| unsafe { sys::sendto(fd, &data, flags, &name.0) }).map(drop)
 }
 
 fn socket() -> sys::Result<i32> {

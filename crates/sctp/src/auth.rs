@@ -183,8 +183,6 @@ fn digest_with<M: Mac + Clone>(keyed: &M, parts: &[&[u8]]) -> hmac::digest::Outp
 /// Why a packet with an AUTH chunk is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuthError {
-    /// Authentication was not agreed on, or not yet.
-    NoKeys,
     /// Answered with an ERROR that has this cause.
     UnsupportedHmac(u16),
     /// Told to the user, who may have to name it.
@@ -341,15 +339,6 @@ impl Auth {
             .find(|(n, _)| *n == number)
             .map(|(_, key)| key)
     }
-}
-
-/// [`Auth::verify`] for an association that may not have agreed on authentication: without it, no AUTH is right.
-pub fn verify(
-    auth: Option<&Auth>,
-    packet: &Packet<'_>,
-    chunk: &wire::Auth<'_>,
-) -> Result<(), AuthError> {
-    auth.ok_or(AuthError::NoKeys)?.verify(packet, chunk)
 }
 
 /// Section 6.1: the shared key, then the two key vectors, the numerically smaller one first.

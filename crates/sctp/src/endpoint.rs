@@ -19,6 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 pub use crate::association::AssocId;
 pub use crate::packet::{Arrived, Transmit};
 pub use answers::out_of_the_blue;
+use opening::Other;
 use table::Table;
 
 use crate::asconf::Change;
@@ -310,7 +311,12 @@ impl Endpoint {
             }
             return;
         }
-        self.handle_other(now, &packet, arrived, known);
+        self.handle_other(Other {
+            now,
+            packet: &packet,
+            arrived,
+            known,
+        });
     }
 
     /// Wrong checksums are dropped; none at all is right for those who agreed on that.

@@ -88,6 +88,13 @@ struct Answer {
     next: Option<(Tsn, Tsn)>,
 }
 
+/// What requests and answers to them change, and what is to be told of that.
+struct Work<'a> {
+    sender: &'a mut Sender,
+    receiver: &'a mut Receiver,
+    events: Vec<Event>,
+}
+
 #[derive(Debug, Default)]
 pub struct Reset {
     pub allowed: Allowed,
@@ -209,7 +216,11 @@ impl Reset {
         sender: &mut Sender,
         receiver: &mut Receiver,
     ) -> Vec<Event> {
-        let mut events = Vec::new();
+        let mut work = Work {
+            sender,
+            receiver,
+            events: Vec::new(),
+        };
         for param in params.map_while(Result::ok).take(2 * MOST_REQUESTS) {
             match param {
                 Param::Response {
@@ -217,19 +228,19 @@ impl Reset {
                     result,
                     next,
                 } => {
-                    self.on_response(Tsn(request), result, next, sender, receiver, &mut events);
+                    self.on_response(Tsn(request), result, next, &mut work);
                 }
                 Param::OutgoingReset { request, .. }
                 | Param::IncomingReset { request, .. }
                 | Param::TsnReset { request }
                 | Param::AddOutgoing { request, .. }
                 | Param::AddIncoming { request, .. } => {
-                    self.on_request(Tsn(request), &param, sender, receiver, &mut events);
+                    self.on_request(Tsn(request), &param, &mut work);
                 }
                 _ => {}
             }
         }
-        events
+        work.events
     }
 
     fn push(&mut self, ask: Ask, answers: Option<Tsn>) {
@@ -285,9 +296,7 @@ impl Reset {
         number: Tsn,
         result: u32,
         next: Option<(Tsn, Tsn)>,
-        sender: &mut Sender,
-        receiver: &mut Receiver,
-        events: &mut Vec<Event>,
+        work: &mut Work<'_>,
     ) {
         let Some(mut outstanding) = self.outstanding.take_if(|one| one.number == Some(number))
         else {
@@ -306,21 +315,11 @@ impl Reset {
             _ => Outcome::Failed,
         };
         let performed = result == result::PERFORMED;
-        events.extend(
-            outstanding
-                .request
-                .finish(outcome, performed, next, sender, receiver),
-        );
+        let told = outstanding.request.finish(outcome, performed, next, work);
+        work.events.extend(told);
     }
 
-    fn on_request(
-        &mut self,
-        number: Tsn,
-        param: &Param,
-        sender: &mut Sender,
-        receiver: &mut Receiver,
-        events: &mut Vec<Event>,
-    ) {
+    fn on_request(&mut self, number: Tsn, param: &Param, work: &mut Work<'_>) {
         let given = self.given.iter().position(|answer| answer.number == number);
         let again = given.and_then(|at| self.given.get(at)).copied();
         // Peers differ in whether they ask for what was in progress under a new number. A reset of everything has to have one:
@@ -348,16 +347,18 @@ impl Reset {
                 streams,
                 ..
             } => {
-                let result = self.reset_incoming(*last, streams, receiver, events);
+                let result = self.reset_incoming(*last, streams, work);
                 if result == result::PERFORMED {
                     self.answered_by_reset(Tsn(*response), streams);
                 }
                 result
             }
-            Param::IncomingReset { streams, .. } => self.reset_outgoing(number, streams, sender),
-            Param::TsnReset { .. } => self.reset_all(&mut next, sender, receiver, events),
-            Param::AddOutgoing { streams, .. } => self.add_incoming(*streams, receiver, events),
-            Param::AddIncoming { streams, .. } => self.add_outgoing(*streams, sender),
+            Param::IncomingReset { streams, .. } => {
+                self.reset_outgoing(number, streams, work.sender)
+            }
+            Param::TsnReset { .. } => self.reset_all(&mut next, work),
+            Param::AddOutgoing { streams, .. } => self.add_incoming(*streams, work),
+            Param::AddIncoming { streams, .. } => self.add_outgoing(*streams, work.sender),
             _ => return,
         };
         let answer = Answer {
@@ -385,13 +386,8 @@ impl Reset {
         }
     }
 
-    fn reset_incoming(
-        &mut self,
-        last: Tsn,
-        streams: &List,
-        receiver: &mut Receiver,
-        events: &mut Vec<Event>,
-    ) -> u32 {
+    fn reset_incoming(&mut self, last: Tsn, streams: &List, work: &mut Work<'_>) -> u32 {
+        let receiver = &mut *work.receiver;
         if !self.allowed.has(Allowed::STREAMS) {
             return result::DENIED;
         }
@@ -403,7 +399,7 @@ impl Reset {
         }
         let streams: Vec<u16> = streams.iter().collect();
         receiver.reset_streams(&streams);
-        events.push(Event::StreamsReset {
+        work.events.push(Event::StreamsReset {
             incoming: true,
             streams,
             outcome: Outcome::Done,
@@ -440,13 +436,8 @@ impl Reset {
         result::IN_PROGRESS
     }
 
-    fn reset_all(
-        &mut self,
-        next: &mut Option<(Tsn, Tsn)>,
-        sender: &mut Sender,
-        receiver: &mut Receiver,
-        events: &mut Vec<Event>,
-    ) -> u32 {
+    fn reset_all(&mut self, next: &mut Option<(Tsn, Tsn)>, work: &mut Work<'_>) -> u32 {
+        let (sender, receiver) = (&mut *work.sender, &mut *work.receiver);
         if !self.allowed.has(Allowed::ASSOCIATION) {
             return result::DENIED;
         }
@@ -469,7 +460,7 @@ impl Reset {
         sender.reset_tsn(ours);
         sender.reset_streams(&[]);
         self.hold_again(sender);
-        events.push(Event::Reset {
+        work.events.push(Event::Reset {
             outcome: Outcome::Done,
         });
         result::PERFORMED
@@ -481,11 +472,11 @@ impl Reset {
         waiting.for_each(|request| request.hold(sender));
     }
 
-    fn add_incoming(&mut self, more: u16, receiver: &mut Receiver, events: &mut Vec<Event>) -> u32 {
-        if !self.allowed.has(Allowed::MORE_STREAMS) || !receiver.add_streams(more) {
+    fn add_incoming(&mut self, more: u16, work: &mut Work<'_>) -> u32 {
+        if !self.allowed.has(Allowed::MORE_STREAMS) || !work.receiver.add_streams(more) {
             return result::DENIED;
         }
-        events.push(Event::StreamsAdded {
+        work.events.push(Event::StreamsAdded {
             incoming: more,
             outgoing: 0,
             outcome: Outcome::Done,
@@ -531,9 +522,9 @@ impl Request {
         outcome: Outcome,
         performed: bool,
         next: Option<(Tsn, Tsn)>,
-        sender: &mut Sender,
-        receiver: &mut Receiver,
+        work: &mut Work<'_>,
     ) -> Option<Event> {
+        let sender = &mut *work.sender;
         let done = outcome == Outcome::Done;
         match self.ask {
             Ask::Outgoing(streams) => {
@@ -557,7 +548,7 @@ impl Request {
             Ask::Association => {
                 let outcome = match next {
                     Some((theirs, ours)) if performed => {
-                        receiver.restart(theirs);
+                        work.receiver.restart(theirs);
                         sender.reset_tsn(ours);
                         sender.reset_streams(&[]);
                         Outcome::Done

@@ -5,7 +5,7 @@
 
 use headwater_channel::lock::Lock;
 use headwater_host::handed::identity;
-use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::{hidden, process, sys};
 
 use crate::record::{self, IN_STAYS, Record};
@@ -92,12 +92,8 @@ pub fn leave_record(index: u32) {
     let r = record::get(index);
     let left = (r.life() as u64) << 32 | (index as u64 + 1);
     r.holders.fetch_sub(1, Ordering::AcqRel);
-    let free = |w: &&AtomicU64| {
-        w.compare_exchange(0, left, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    };
     // With no room for it the record is not used again.
-    if LEFT.iter().any(|w| free(&w)) {
+    if LEFT.iter().any(|free| free.exchange(0, left)) {
         WAITING.fetch_add(1, Ordering::AcqRel);
     }
 }

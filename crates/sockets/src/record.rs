@@ -3,7 +3,7 @@
 
 use headwater_channel::lock::Lock;
 use headwater_host::free_list::FreeList;
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::{hidden, process, sys};
 
 const RECORDS: usize = 1 << 16;
@@ -260,14 +260,9 @@ pub fn free_life(index: u32, life: u32) {
     };
     let place = index & 0xffff;
     let record = &arena.records[place as usize];
-    let next = life.wrapping_add(1);
-    let ended = record
-        .lives
-        .compare_exchange(life, next, Ordering::AcqRel, Ordering::Relaxed);
-    if ended.is_err() {
-        return;
+    if record.lives.exchange(life, life.wrapping_add(1)) {
+        arena.free.give(place, &record.next_free);
     }
-    arena.free.give(place, &record.next_free);
 }
 
 /// The record behind an index from [`allocate`], or of an arena that was joined.
@@ -374,13 +369,7 @@ impl Record {
     pub fn begin(&self, to: Takeover) -> bool {
         let generation = self.state.load(Ordering::Relaxed) & GENERATION;
         self.state
-            .compare_exchange(
-                generation,
-                (to as u64) << TAKEOVER | generation,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            )
-            .is_ok()
+            .exchange(generation, (to as u64) << TAKEOVER | generation)
     }
 
     /// Ends a change.

@@ -8,7 +8,7 @@ use headwater_channel::segment::Segment;
 use headwater_channel::shm::SharedSafe;
 use headwater_host::board::Tuple;
 use headwater_host::process::{self, Section};
-use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicU32, AtomicU64, Exchange, Ordering};
 
 /// The `tx` word of a direction, one atomic: {epoch: 16, inflight: 16, generation: 16, flags}.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,9 +192,7 @@ impl Direction {
     /// Changes the sender's word, unless it is another by now than was seen.
     #[inline(always)]
     pub fn change(&self, seen: Tx, to: u64) -> bool {
-        let tx = &self.send.tx;
-        tx.compare_exchange(seen.0, to, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+        self.send.tx.exchange(seen.0, to)
     }
 
     /// The accepting end takes the connection over, when this much has been sent.
@@ -268,14 +266,7 @@ impl Mapped {
         let h = self.header();
         let generation = h.generation.load(Ordering::Acquire);
         let accepted = agreement(generation, Agreement::Accepted);
-        h.agreement
-            .compare_exchange(
-                accepted,
-                agreement(generation, to),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            )
-            .is_ok()
+        h.agreement.exchange(accepted, agreement(generation, to))
     }
 
     /// Have both ends finished with the current connection?

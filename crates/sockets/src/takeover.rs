@@ -4,7 +4,7 @@
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
 use headwater_host::handed::identity;
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{Exchange, Ordering};
 use headwater_host::unwinder::{self, Unwinder};
 use headwater_host::{config, epoll, memory, process, sys, table};
 
@@ -329,12 +329,7 @@ pub fn reclaim_unattached(c: &Conn, v: &View<'_>) {
         let _ = board.advance(offer, State::Accepted, State::Cancelled);
     }
     if v.mapped.agree(Agreement::Cancelled) {
-        let _ = v.peer().released.compare_exchange(
-            0,
-            v.generation as u32,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+        v.peer().released.exchange(0, v.generation as u32);
     }
 }
 

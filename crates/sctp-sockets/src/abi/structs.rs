@@ -122,9 +122,6 @@ layout! {
     sctp_prim 132 {
         0 ssp_assoc_id: AssocT, 4 ssp_addr: Storage,
     }
-    sctp_setadaptation 4 {
-        0 ssb_adaptation_ind: u32,
-    }
     sctp_paddrparams 156 packed {
         0 spp_assoc_id: AssocT, 4 spp_address: Storage, 132 spp_hbinterval: u32, 136 spp_pathmaxrxt: u16,
         138 spp_pathmtu: u32, 142 spp_sackdelay: u32, 146 spp_flags: u32, 150 spp_ipv6_flowlabel: u32,
@@ -163,14 +160,8 @@ layout! {
     sctp_authchunks 8 {
         0 gauth_assoc_id: AssocT, 4 gauth_number_of_chunks: u32,
     }
-    sctp_assoc_ids 4 {
-        0 gaids_number_of_ids: u32,
-    }
     sctp_getaddrs_old 16 {
         0 assoc_id: AssocT, 4 addr_num: i32, 8 addrs: u64,
-    }
-    sctp_getaddrs 8 {
-        0 assoc_id: AssocT, 4 addr_num: u32,
     }
     sctp_assoc_stats 256 {
         0 sas_assoc_id: AssocT, 4 pad: [u8; 4], 8 sas_obs_rto_ipaddr: Storage, 136 sas_maxrto: u64,
@@ -178,12 +169,6 @@ layout! {
         176 sas_rtxchunks: u64, 184 sas_outofseqtsns: u64, 192 sas_idupchunks: u64, 200 sas_gapcnt: u64,
         208 sas_ouodchunks: u64, 216 sas_iuodchunks: u64, 224 sas_oodchunks: u64, 232 sas_iodchunks: u64,
         240 sas_octrlchunks: u64, 248 sas_ictrlchunks: u64,
-    }
-    sctp_peeloff_arg_t 8 {
-        0 associd: AssocT, 4 sd: i32,
-    }
-    sctp_peeloff_flags_arg_t 12 {
-        0 p_arg: sctp_peeloff_arg_t, 8 flags: u32,
     }
     sctp_paddrthlds 144 {
         0 spt_assoc_id: AssocT, 4 pad: [u8; 4], 8 spt_address: Storage, 136 spt_pathmaxrxt: u16,
@@ -199,24 +184,6 @@ layout! {
     }
     sctp_default_prinfo 12 {
         0 pr_assoc_id: AssocT, 4 pr_value: u32, 8 pr_policy: u16, 10 pad: [u8; 2],
-    }
-    sctp_info 368 {
-        0 sctpi_tag: u32, 4 sctpi_state: u32, 8 sctpi_rwnd: u32, 12 sctpi_unackdata: u16,
-        14 sctpi_penddata: u16, 16 sctpi_instrms: u16, 18 sctpi_outstrms: u16,
-        20 sctpi_fragmentation_point: u32, 24 sctpi_inqueue: u32, 28 sctpi_outqueue: u32,
-        32 sctpi_overall_error: u32, 36 sctpi_max_burst: u32, 40 sctpi_maxseg: u32, 44 sctpi_peer_rwnd: u32,
-        48 sctpi_peer_tag: u32, 52 sctpi_peer_capable: u8, 53 sctpi_peer_sack: u8, 54 reserved1: u16,
-        56 sctpi_isacks: u64, 64 sctpi_osacks: u64, 72 sctpi_opackets: u64, 80 sctpi_ipackets: u64,
-        88 sctpi_rtxchunks: u64, 96 sctpi_outofseqtsns: u64, 104 sctpi_idupchunks: u64, 112 sctpi_gapcnt: u64,
-        120 sctpi_ouodchunks: u64, 128 sctpi_iuodchunks: u64, 136 sctpi_oodchunks: u64,
-        144 sctpi_iodchunks: u64, 152 sctpi_octrlchunks: u64, 160 sctpi_ictrlchunks: u64,
-        168 sctpi_p_address: Storage, 296 sctpi_p_state: i32, 300 sctpi_p_cwnd: u32, 304 sctpi_p_srtt: u32,
-        308 sctpi_p_rto: u32, 312 sctpi_p_hbinterval: u32, 316 sctpi_p_pathmaxrxt: u32,
-        320 sctpi_p_sackdelay: u32, 324 sctpi_p_sackfreq: u32, 328 sctpi_p_ssthresh: u32,
-        332 sctpi_p_partial_bytes_acked: u32, 336 sctpi_p_flight_size: u32, 340 sctpi_p_error: u16,
-        342 reserved2: u16, 344 sctpi_s_autoclose: u32, 348 sctpi_s_adaptation_ind: u32,
-        352 sctpi_s_pd_point: u32, 356 sctpi_s_nodelay: u8, 357 sctpi_s_disable_fragments: u8,
-        358 sctpi_s_v4mapped: u8, 359 sctpi_s_frag_interleave: u8, 360 sctpi_s_type: u32, 364 reserved3: u32,
     }
     sctp_reset_streams 8 {
         0 srs_assoc_id: AssocT, 4 srs_flags: u16, 6 srs_number_streams: u16,

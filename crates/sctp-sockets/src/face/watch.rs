@@ -38,22 +38,14 @@ struct Inside {
     own: i32,
     /// The process that made the set. A child shares it until it must change it.
     maker: i32,
-    keys: Vec<Key>,
+    sources: Vec<Source>,
     members: Vec<Member>,
     armed: Armed,
     watches_room: bool,
 }
 
-/// A source, for comparison.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    /// Handle, shadow.
-    ByMemory(u64, i32),
-    Fd(i32),
-}
-
 struct Member {
-    key: Key,
+    source: Source,
     head: Option<&'static Head>,
     bell: i32,
     armed: Want,
@@ -111,9 +103,9 @@ impl Member {
     }
 
     fn by_memory(&self) -> Option<Handle> {
-        match self.key {
-            Key::ByMemory(bits, _) => Handle::from_bits(bits),
-            Key::Fd(_) => None,
+        match self.source {
+            Source::ByMemory(h, _) => Some(h),
+            Source::Fd(_) => None,
         }
     }
 }
@@ -127,7 +119,7 @@ impl Watch {
             inside: Guarded::new(Inside {
                 own: -1,
                 maker: 0,
-                keys: Vec::new(),
+                sources: Vec::new(),
                 members: Vec::new(),
                 armed: Armed::default(),
                 watches_room: false,
@@ -281,28 +273,28 @@ const ENDED: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
 impl Inside {
     /// Brings the set in line with the socket's sources. False: there are some that it does not tell of.
     fn follow(&mut self, set: i32, socket: &Socket) -> bool {
-        let mut keys = Vec::with_capacity(self.keys.len() + 1);
-        socket.sources(&mut |source| keys.push(key(&source)));
-        if keys == self.keys {
+        let mut sources = Vec::with_capacity(self.sources.len() + 1);
+        socket.sources(&mut |source| sources.push(source));
+        if sources == self.sources {
             return true;
         }
         let mut all = self.maker == process::pid() || self.part(set);
-        let now: HashSet<Key> = keys.iter().copied().collect();
+        let now: HashSet<Source> = sources.iter().copied().collect();
         self.members.retain_mut(|member| {
-            let stays = now.contains(&member.key);
+            let stays = now.contains(&member.source);
             if !stays {
                 member.arm(Want(0));
                 leave(set, member);
             }
             stays
         });
-        let known: HashSet<Key> = self.keys.iter().copied().collect();
-        for &key in keys.iter().filter(|key| !known.contains(key)) {
-            let (member, told) = join(set, key);
+        let known: HashSet<Source> = self.sources.iter().copied().collect();
+        for &source in sources.iter().filter(|source| !known.contains(source)) {
+            let (member, told) = join(set, source);
             self.members.push(member);
             all &= told;
         }
-        self.keys = keys;
+        self.sources = sources;
         all
     }
 
@@ -318,8 +310,8 @@ impl Inside {
         replace(bell::create(), self.own);
         self.maker = process::pid();
         let mut all = add(set, self.own, ONCE);
-        for member in self.members.iter().map(|m| m.key) {
-            all &= join(set, member).1;
+        for member in &self.members {
+            all &= join(set, member.source).1;
         }
         all
     }
@@ -341,7 +333,8 @@ impl Inside {
 
     fn ended(&self, ends: &[(i32, u32)]) {
         for &(fd, events) in ends {
-            let here = |m: &&Member| matches!(m.key, Key::ByMemory(_, shadow) if shadow == fd);
+            let here =
+                |m: &&Member| matches!(m.source, Source::ByMemory(_, Some(shadow)) if shadow == fd);
             if let Some(h) = self.members.iter().find(here).and_then(Member::by_memory)
                 && let Some(d) = table::descriptor(h)
             {
@@ -362,37 +355,30 @@ impl Drop for Watch {
     }
 }
 
-fn key(source: &Source) -> Key {
-    match *source {
-        Source::ByMemory(h, shadow) => Key::ByMemory(h.bits(), shadow.unwrap_or(-1)),
-        Source::Fd(fd) => Key::Fd(fd),
-    }
-}
-
 /// Also: does the set tell of it?
-fn join(set: i32, key: Key) -> (Member, bool) {
+fn join(set: i32, source: Source) -> (Member, bool) {
     let mut member = Member {
-        key,
+        source,
         head: None,
         bell: -1,
         armed: Want(0),
     };
-    let told = match key {
-        Key::Fd(fd) => add(set, fd, ONCE),
-        Key::ByMemory(_, shadow) => {
+    let told = match source {
+        Source::Fd(fd) => add(set, fd, ONCE),
+        Source::ByMemory(_, shadow) => {
             let looks = enter();
             member.head = member.by_memory().and_then(|h| head::get(h, &looks));
             member.bell = member.head.map_or(-1, Head::bell);
-            add(set, member.bell, ONCE) & add(set, shadow, END)
+            add(set, member.bell, ONCE) & add(set, shadow.unwrap_or(-1), END)
         }
     };
     (member, told)
 }
 
 fn leave(set: i32, member: &Member) {
-    let fds = match member.key {
-        Key::Fd(fd) => [fd, -1],
-        Key::ByMemory(_, shadow) => [member.bell, shadow],
+    let fds = match member.source {
+        Source::Fd(fd) => [fd, -1],
+        Source::ByMemory(_, shadow) => [member.bell, shadow.unwrap_or(-1)],
     };
     for fd in fds.into_iter().filter(|&fd| fd >= 0) {
         // It is gone already where the descriptor is.

@@ -51,10 +51,6 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn get_hmacs(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        to.tell_list(&self.options.hmacs)
-    }
-
     /// EINVAL: the key is longer than the value; EACCES: the association does not authenticate.
     pub(super) fn set_key(&mut self, value: &[u8]) -> sys::Result<()> {
         let asked: sctp_authkey = read(value)?;

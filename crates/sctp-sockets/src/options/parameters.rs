@@ -144,17 +144,11 @@ impl Core {
         to.tell(&after.map_or(0, |after| after.as_secs() as u32))
     }
 
-    pub(super) fn set_adaptation(&mut self, asked: &sctp_setadaptation) -> sys::Result<()> {
-        let code = asked.ssb_adaptation_ind;
+    pub(super) fn set_adaptation(&mut self, code: u32) -> sys::Result<()> {
         self.tune(&Whom::future(), |shared| {
             shared.config.adaptation = (code != 0).then_some(code);
         });
         Ok(())
-    }
-
-    pub(super) fn get_adaptation(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        let ssb_adaptation_ind = self.options.config.adaptation.unwrap_or(0);
-        to.tell(&sctp_setadaptation { ssb_adaptation_ind })
     }
 
     /// 0: what fits a packet.
@@ -252,13 +246,6 @@ impl Core {
             sack_delay: delay,
             sack_freq: freq,
         })
-    }
-
-    pub(super) fn set_max_burst(&mut self, value: &[u8]) -> sys::Result<()> {
-        let (asked, _) = value_or_int(value)?;
-        let whom = self.whom(asked.assoc_id)?;
-        self.tune(&whom, |shared| shared.config.max_burst = asked.assoc_value);
-        Ok(())
     }
 
     pub(super) fn get_max_burst(&self, to: &mut Answer<'_>) -> sys::Result<()> {

@@ -16,18 +16,13 @@ const SCHEDULERS: [SchedulerKind; 5] = [
     SchedulerKind::WeightedFair,
 ];
 
-impl Core {
-    /// Which requests may be made. EINVAL: no such request.
-    pub(super) fn set_stream_reset(&mut self, asked: &sctp_assoc_value) -> sys::Result<()> {
-        let which = asked.assoc_value;
-        if which & !SCTP_ENABLE_STRRESET_MASK != 0 {
-            return Err(libc::EINVAL);
-        }
-        let whom = self.whom(asked.assoc_id)?;
-        self.tune(&whom, |shared| shared.stream_reset = which);
-        Ok(())
-    }
+pub(super) const LAST_SCHEDULER: u32 = SCHEDULERS.len() as u32 - 1;
 
+pub(super) fn set_scheduler(shared: &mut Shared, number: u32) {
+    shared.config.scheduler = SCHEDULERS[number as usize];
+}
+
+impl Core {
     /// EINVAL: no such stream, neither direction; ENOPROTOOPT: it was not enabled, or the peer can't.
     pub(super) fn reset_streams(&mut self, value: &[u8]) -> sys::Result<()> {
         let asked: sctp_reset_streams = read(value)?;
@@ -91,14 +86,6 @@ impl Core {
             libc::EOPNOTSUPP => libc::ENOPROTOOPT,
             errno => errno,
         })
-    }
-
-    pub(super) fn set_scheduler(&mut self, asked: &sctp_assoc_value) -> sys::Result<()> {
-        let kind = SCHEDULERS.get(asked.assoc_value as usize);
-        let &kind = kind.ok_or(libc::EINVAL)?;
-        let whom = self.whom(asked.assoc_id)?;
-        self.tune(&whom, |shared| shared.config.scheduler = kind);
-        Ok(())
     }
 
     pub(super) fn get_scheduler(&self, to: &mut Answer<'_>) -> sys::Result<()> {

@@ -94,13 +94,7 @@ fn structs_that_were_set_are_told() {
             sinit_max_init_timeo: 600,
         },
     );
-    told_again(
-        c,
-        SCTP_ADAPTATION_LAYER,
-        sctp_setadaptation {
-            ssb_adaptation_ind: 77,
-        },
-    );
+    told_again(c, SCTP_ADAPTATION_LAYER, 77u32);
     told_again(
         c,
         SCTP_DEFAULT_SEND_PARAM,

@@ -140,7 +140,22 @@ impl Core {
         }
     }
 
-    /// A number that each association has.
+    /// Sets a number that each association has. EINVAL: it is more than `most`.
+    pub(super) fn set_value(
+        &mut self,
+        asked: &sctp_assoc_value,
+        most: u32,
+        set: impl Fn(&mut Shared, u32),
+    ) -> sys::Result<()> {
+        let whom = self.whom(asked.assoc_id)?;
+        if asked.assoc_value > most {
+            return Err(libc::EINVAL);
+        }
+        self.tune(&whom, |shared| set(shared, asked.assoc_value));
+        Ok(())
+    }
+
+    /// Tells one.
     pub(super) fn get_value(
         &self,
         to: &mut Answer<'_>,

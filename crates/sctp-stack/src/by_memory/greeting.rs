@@ -7,7 +7,7 @@ use headwater_ipnet::Address;
 use headwater_sctp::config::{Allowed, AssocConfig};
 
 use crate::addresses;
-use crate::choice::{mapped, plain};
+use crate::choice::mapped;
 
 /// What the ends tell each other once there is an association.
 pub mod note {
@@ -107,7 +107,7 @@ pub fn hosts_behind(greeting: &[u8]) -> Vec<IpAddr> {
     let mut rest = greeting.get(LEN..).unwrap_or(&[]);
     let mut hosts = Vec::new();
     while let Ok(host) = Address::read(rest) {
-        hosts.push(plain(host.ip()));
+        hosts.push(host.ip().to_canonical());
         rest = &rest[host.bytes().len()..];
     }
     hosts
@@ -115,8 +115,11 @@ pub fn hosts_behind(greeting: &[u8]) -> Vec<IpAddr> {
 
 /// The first, and all others.
 pub fn with_others(first: IpAddr, all: &[IpAddr]) -> Vec<IpAddr> {
-    let first = plain(first);
-    let others = all.iter().copied().map(plain).filter(|&host| host != first);
+    let first = first.to_canonical();
+    let others = all
+        .iter()
+        .map(IpAddr::to_canonical)
+        .filter(|&host| host != first);
     core::iter::once(first).chain(others).collect()
 }
 

@@ -4,7 +4,6 @@ use core::net::IpAddr;
 
 use super::ByMemory;
 use super::greeting::{Greeting, allows, hosts_behind, list, note};
-use crate::choice::plain;
 use crate::option::orders::Order;
 use headwater_providers::loopback::link::Link;
 use headwater_providers::provider::{self, Arrived};
@@ -208,7 +207,7 @@ impl ByMemory {
             Order::ResetAssociation => Allowed::ASSOCIATION,
             Order::AddStreams { .. } => Allowed::MORE_STREAMS,
             Order::StreamValue { stream, .. } if *stream >= self.out => return Err(libc::EINVAL),
-            Order::Primary(host) => return self.make_primary(plain(*host)),
+            Order::Primary(host) => return self.make_primary(host.to_canonical()),
             // Where there are no packets, there are neither paths nor keys.
             _ => return Ok(()),
         };

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
-use headwater_ipnet::again;
 use headwater_ipnet::batch::put_source;
 use headwater_ipnet::control::{Control, controls, put_control};
 use headwater_ipnet::incoming::Incoming;
+use headwater_ipnet::outgoing::send_all;
 use headwater_ipnet::socket::{fragment, fragmenting};
 use headwater_ipnet::{errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
 use headwater_sctp::endpoint::{Arrived, Unreachable};
 use libc::{iovec, mmsghdr};
-use syscalls::{Sysno, syscall};
 
 use super::{Link, Returned, Routes, Run, failures, watch, watch_all};
 use crate::guarded::Guarded;
@@ -416,28 +415,8 @@ impl Outgoing {
             header.msg_control = self.controls[i].0.as_mut_ptr() as *mut _;
             header.msg_controllen = self.control_lens[i] as _;
         }
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        let sent = again(|| {
-            if self.count == 1 {
-                // SAFETY: the message's parts are valid.
-                return unsafe { sys::sendmsg(fd, &self.messages[0].msg_hdr, flags) }.map(|_| 1);
-            }
-            // SAFETY: `count` messages are filled in, and the parts of each are valid.
-            unsafe {
-                syscall!(
-                    Sysno::sendmmsg,
-                    fd,
-                    self.messages.as_mut_ptr(),
-                    self.count,
-                    flags
-                )
-            }
-            .map_err(|e| e.into_raw())
-        });
-        match sent {
-            Err(libc::ENOBUFS | libc::ENOMEM) => Err(libc::EAGAIN),
-            result => result,
-        }
+        // SAFETY: `count` messages are filled in, and the parts of each are valid.
+        unsafe { send_all(fd, &mut self.messages[..self.count]) }
     }
 }
 

@@ -5,7 +5,6 @@ use core::net::IpAddr;
 use headwater_ipnet::Address;
 use headwater_sctp::asconf::Change;
 
-use super::super::choice::plain;
 use super::*;
 
 /// What is to be done.
@@ -62,7 +61,7 @@ pub fn read(name: u32, value: &[u8]) -> Result<Option<Order>, i32> {
         u16::try_from(word).map_err(|_| libc::EINVAL)
     };
     let host = || match Address::read(value) {
-        Ok(at) => Ok(plain(at.ip())),
+        Ok(at) => Ok(at.ip().to_canonical()),
         Err(_) => Err(libc::EINVAL),
     };
     Ok(Some(match name {

@@ -124,18 +124,12 @@ impl Association {
     }
 
     /// RE-CONFIG and ASCONF chunks, as far as there are some and they fit.
-    pub(super) fn put_changes(
-        &mut self,
-        now: Time,
-        id: PathId,
-        packet: &mut PacketBuilder<'_>,
-        signed: &mut bool,
-    ) {
+    pub(super) fn put_changes(&mut self, now: Time, id: PathId, packet: &mut PacketBuilder<'_>) {
         if !self.change_wanted() {
             return;
         }
         if self.reset.wants(&self.sender) {
-            self.authenticate(kind::RE_CONFIG, packet, signed);
+            self.authenticate(kind::RE_CONFIG, packet);
             if self.reset.write(&mut self.sender, packet) {
                 let rto = self.paths[id].rto.current();
                 self.timers.set(Timer::Reconf, now + rto);
@@ -147,7 +141,7 @@ impl Association {
             let Some(lookup) = source.or(path.heard).or(self.local.first().copied()) else {
                 return;
             };
-            self.authenticate(kind::ASCONF, packet, signed);
+            self.authenticate(kind::ASCONF, packet);
             if let Some(chunk) = self.asconf.request(lookup, source, packet.room()) {
                 packet.raw(chunk);
                 self.timers.set(Timer::Asconf, now + rto);

@@ -182,21 +182,13 @@ impl Association {
         let path = &self.paths[self.data_path()];
         let (from, to, encap, mtu) = (path.from, path.addr, path.encap, path.mtu);
         let mut packet = Vec::new();
-        let mut builder = PacketBuilder::begin(
-            &mut packet,
-            self.local_port,
-            self.peer_port,
-            self.peer_tag,
-            mtu,
-        );
+        let mut builder = self.begin_packet(&mut packet, mtu);
         // ABORT may have to be authenticated like any other chunk.
-        let mut signed = false;
-        self.authenticate(kind, &mut builder, &mut signed);
+        self.authenticate(kind, &mut builder);
         fill(&mut builder);
-        let key = self.signing_key(signed);
         // RFC 9653 5.2: a peer without a TCB yet could not take it without a checksum.
         let checksum = !self.features.zero_checksum_out || !self.is_established();
-        let len = builder.finish(key, checksum);
+        let len = builder.finish(self.signing_key(), checksum);
         self.last_packet = Some((Transmit::one(from, to, encap, len), packet));
     }
 

@@ -243,7 +243,6 @@ impl Association {
             _ => (Timer::Cookie, self.peer_tag),
         };
         let mut packet = PacketBuilder::begin(out, self.local_port, self.peer_port, tag, limit);
-        let mut signed = false;
         if self.state == State::CookieWait {
             let head = InitHead {
                 tag: self.local_tag,
@@ -260,14 +259,14 @@ impl Association {
                 offer::describe(params, config, local, to, opening.vectors.as_ref());
             });
         } else {
-            self.authenticate(kind::COOKIE_ECHO, &mut packet, &mut signed);
+            self.authenticate(kind::COOKIE_ECHO, &mut packet);
             packet.cookie_echo(&opening.cookie);
             if !opening.report.is_empty() {
                 put_error(&mut packet, &opening.report);
             }
         }
         // No zero checksum before the peer has taken our COOKIE ECHO (RFC 9653 5.2).
-        let len = packet.finish(self.signing_key(signed), true);
+        let len = packet.finish(self.signing_key(), true);
         self.set_opening_timer(now, timer);
         (id, len)
     }

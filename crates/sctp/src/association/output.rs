@@ -140,17 +140,15 @@ impl Association {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> usize {
-        let mut packet =
-            PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, limit);
-        let mut signed = false;
+        let mut packet = self.begin_packet(out, limit);
         if let Some(auth) = &mut self.auth {
             auth.sign_with(self.sender.wished_key());
         }
-        self.put_control(now, id, &mut packet, &mut signed);
+        self.put_control(now, id, &mut packet);
         let sack =
             self.owes_sack() || (with_data && self.receiver.sack_wanted() == SackWanted::Delayed);
         if sack && packet.room() >= 16 {
-            self.authenticate(kind::SACK, &mut packet, &mut signed);
+            self.authenticate(kind::SACK, &mut packet);
             if self.receiver.write_sack(&mut packet) {
                 self.sack_now = false;
                 self.stats.sacks_out += 1;
@@ -158,17 +156,17 @@ impl Association {
             }
         }
         if self.paths[id].heartbeat_wanted && packet.room() >= 24 {
-            self.authenticate(kind::HEARTBEAT, &mut packet, &mut signed);
+            self.authenticate(kind::HEARTBEAT, &mut packet);
             let info = self.begin_heartbeat(now, id);
             packet.heartbeat(&info);
         }
-        self.put_changes(now, id, &mut packet, &mut signed);
+        self.put_changes(now, id, &mut packet);
         if self.sends_data() && self.sender.forward_due() {
             let kind = match self.features.interleave {
                 true => kind::I_FORWARD_TSN,
                 false => kind::FORWARD_TSN,
             };
-            self.authenticate(kind, &mut packet, &mut signed);
+            self.authenticate(kind, &mut packet);
             self.sender
                 .write_forward(now, id, &self.paths, &mut self.timers, &mut packet);
         }
@@ -177,30 +175,25 @@ impl Association {
                 true => kind::I_DATA,
                 false => kind::DATA,
             };
-            self.authenticate(kind, &mut packet, &mut signed);
+            self.authenticate(kind, &mut packet);
             self.sender
                 .fill(now, id, &mut self.paths, &mut self.timers, &mut packet);
         }
-        let nothing = match (signed, self.auth.as_deref()) {
-            (true, Some(auth)) => packet.len() <= crate::wire::HEADER + auth.overhead(),
+        let nothing = match self.auth.as_deref() {
+            Some(auth) if packet.is_signed() => {
+                packet.len() <= crate::wire::HEADER + auth.overhead()
+            }
             _ => packet.is_empty(),
         };
         if nothing {
             packet.cancel();
             return 0;
         }
-        let key = self.signing_key(signed);
-        packet.finish(key, !self.features.zero_checksum_out)
+        packet.finish(self.signing_key(), !self.features.zero_checksum_out)
     }
 
     /// Control chunks for this path, or for any.
-    fn put_control(
-        &mut self,
-        now: Time,
-        id: PathId,
-        packet: &mut PacketBuilder<'_>,
-        signed: &mut bool,
-    ) {
+    fn put_control(&mut self, now: Time, id: PathId, packet: &mut PacketBuilder<'_>) {
         while let Some((to, chunk)) = self.control.front() {
             if to.is_some_and(|to| to != id) {
                 break;
@@ -222,7 +215,7 @@ impl Association {
                 continue;
             }
             let (_, chunk) = self.control.pop_front().expect("it is in front");
-            self.authenticate(kind, packet, signed);
+            self.authenticate(kind, packet);
             self.stats.control_out += 1;
             match chunk {
                 Control::CookieAck => packet.cookie_ack(),
@@ -250,34 +243,34 @@ impl Association {
             .filter(|(_, path)| path.probe.is_none() && path.is_usable())
             .find_map(|(id, path)| Some((id, path.probing.probe(now)?)))?;
         let info = self.begin_probe(now, id, size);
-        let mut packet =
-            PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, size);
-        let mut signed = false;
-        self.authenticate(kind::HEARTBEAT, &mut packet, &mut signed);
+        let mut packet = self.begin_packet(out, size);
+        self.authenticate(kind::HEARTBEAT, &mut packet);
         packet.heartbeat(&info);
         let room = packet.room();
         if room >= 4 {
             packet.pad(room);
         }
-        let key = self.signing_key(signed);
-        Some((id, packet.finish(key, !self.features.zero_checksum_out)))
+        let checksum = !self.features.zero_checksum_out;
+        Some((id, packet.finish(self.signing_key(), checksum)))
+    }
+
+    pub(super) fn begin_packet<'o>(&self, out: &'o mut Vec<u8>, limit: usize) -> PacketBuilder<'o> {
+        PacketBuilder::begin(out, self.local_port, self.peer_port, self.peer_tag, limit)
     }
 
     /// What a packet with an AUTH chunk is signed with.
-    pub(super) fn signing_key(&self, signed: bool) -> Option<&Key> {
-        let auth = self.auth.as_deref().filter(|_| signed)?;
-        auth.signing_key()
+    pub(super) fn signing_key(&self) -> Option<&Key> {
+        self.auth.as_deref()?.signing_key()
     }
 
     /// Puts an AUTH chunk in front of the first chunk whose kind the peer wants authenticated, or has to (RFC 5061 4.1).
-    pub(super) fn authenticate(&self, kind: u8, packet: &mut PacketBuilder<'_>, signed: &mut bool) {
+    pub(super) fn authenticate(&self, kind: u8, packet: &mut PacketBuilder<'_>) {
         let Some(auth) = self.auth.as_deref() else {
             return;
         };
         let always = matches!(kind, kind::ASCONF | kind::ASCONF_ACK);
-        if !*signed && (always || auth.peer_requires(kind)) {
+        if !packet.is_signed() && (always || auth.peer_requires(kind)) {
             auth.place(packet);
-            *signed = true;
         }
     }
 }

@@ -32,13 +32,13 @@ fn signed_packet(by: &Auth) -> Vec<u8> {
     out.split_off(4)
 }
 
-fn check(packet: &[u8], by: Option<&Auth>) -> Result<(), AuthError> {
+fn check(packet: &[u8], by: &Auth) -> Result<(), AuthError> {
     let packet = Packet::parse(packet).unwrap();
     let chunks: Vec<_> = packet.chunks().map(Result::unwrap).collect();
     let Chunk::Auth(chunk) = chunks[1] else {
         panic!("the second chunk is AUTH")
     };
-    verify(by, &packet, &chunk)
+    by.verify(&packet, &chunk)
 }
 
 /// RFC 2202 (SHA-1) and RFC 4231 (SHA-256), cases 1, 2 and 6.
@@ -89,18 +89,15 @@ fn digests_are_those_of_the_published_vectors() {
 fn both_sides_make_the_same_keys() {
     let (mut a, mut b) = two_sides();
     assert_eq!((a.hmac, b.hmac), (Hmac::Sha1, Hmac::Sha256));
-    assert_eq!(check(&signed_packet(&a), Some(&b)), Ok(()));
-    assert_eq!(check(&signed_packet(&b), Some(&a)), Ok(()));
+    assert_eq!(check(&signed_packet(&a), &b), Ok(()));
+    assert_eq!(check(&signed_packet(&b), &a), Ok(()));
     a.set_key(7, b"secret");
     a.activate(7).unwrap();
-    assert_eq!(
-        check(&signed_packet(&a), Some(&b)),
-        Err(AuthError::UnknownKey(7))
-    );
+    assert_eq!(check(&signed_packet(&a), &b), Err(AuthError::UnknownKey(7)));
     b.set_key(7, b"another");
-    assert_eq!(check(&signed_packet(&a), Some(&b)), Err(AuthError::Wrong));
+    assert_eq!(check(&signed_packet(&a), &b), Err(AuthError::Wrong));
     b.set_key(7, b"secret");
-    assert_eq!(check(&signed_packet(&a), Some(&b)), Ok(()));
+    assert_eq!(check(&signed_packet(&a), &b), Ok(()));
 }
 
 #[test]
@@ -130,11 +127,10 @@ fn the_key_vector_leaves_paddings_out_and_the_smaller_one_goes_first() {
     assert!(as_number(&[5]) < as_number(&[0, 5]));
 }
 
-/// CVE-2026-23125: a packet with AUTH that comes before both sides' vectors are known is not verified with an empty key.
+/// CVE-2026-23125: before both sides' vectors are known there is nothing that a packet could be verified with.
 #[test]
-fn auth_before_there_are_keys_is_refused() {
+fn there_is_no_auth_before_there_are_keys() {
     let (a, _) = two_sides();
-    assert_eq!(check(&signed_packet(&a), None), Err(AuthError::NoKeys));
     assert!(Auth::agree(&Vectors::default(), a.ours()).is_none());
     assert!(Auth::agree(a.ours(), &Vectors::default()).is_none());
 }
@@ -176,7 +172,7 @@ fn any_changed_byte_under_the_digest_is_noticed() {
     }
     let mut before = packet;
     before[4] ^= 1;
-    assert_eq!(check(&before, Some(&b)), Ok(()), "the tag is not covered");
+    assert_eq!(check(&before, &b), Ok(()), "the tag is not covered");
 }
 
 #[test]

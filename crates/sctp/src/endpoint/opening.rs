@@ -14,15 +14,18 @@ use rand_core::RngCore;
 /// A cookie's life can be made longer by no more than this.
 const MOST_PRESERVED: Duration = Duration::from_secs(60);
 
+/// A packet that does not simply belong to an association: `known` is the one that the peer's address belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Other<'a> {
+    pub now: Time,
+    pub packet: &'a Packet<'a>,
+    pub arrived: &'a Arrived<'a>,
+    pub known: Option<AssocId>,
+}
+
 impl Endpoint {
-    /// A packet that does not simply belong to an association: `known` is the one that the peer's address belongs to.
-    pub(super) fn handle_other(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        arrived: &Arrived<'_>,
-        known: Option<AssocId>,
-    ) {
+    pub(super) fn handle_other(&mut self, other: Other<'_>) {
+        let (packet, known) = (other.packet, other.known);
         let mut chunks = packet.chunks();
         let Some(Ok(first)) = chunks.next() else {
             return;
@@ -31,46 +34,42 @@ impl Endpoint {
             Chunk::Init(init) => {
                 // It stands alone, and its packet has no tag (8.5.1 A).
                 if packet.header.tag == 0 && chunks.next().is_none() && init.tag != 0 {
-                    self.on_init(now, packet, &init, arrived, known);
+                    self.on_init(other, &init);
                 }
             }
-            Chunk::CookieEcho(cookie) => self.on_cookie(now, packet, cookie, arrived, known),
+            Chunk::CookieEcho(cookie) => self.on_cookie(other, cookie),
             Chunk::Auth(_) => match chunks.next() {
                 Some(Ok(Chunk::CookieEcho(cookie))) => {
-                    self.on_cookie(now, packet, cookie, arrived, known);
+                    self.on_cookie(other, cookie);
                 }
-                Some(Ok(Chunk::Asconf { .. })) => self.on_moved(now, packet, arrived, known),
-                _ if known.is_none() => self.on_nobodys(packet, arrived),
+                Some(Ok(Chunk::Asconf { .. })) => self.on_moved(other),
+                _ if known.is_none() => self.on_nobodys(other),
                 _ => {}
             },
             _ => match known {
-                Some(id) => self.on_stranger(packet, first, arrived, id),
-                None => self.on_nobodys(packet, arrived),
+                Some(id) => self.on_stranger(other, first, id),
+                None => self.on_nobodys(other),
             },
         }
     }
 
     /// A packet from an address that is no peer's. With the tag of an association it was on its way when the peer gave that address
     /// up, or comes from one that we don't know yet: an answer would be believed, and end that association.
-    fn on_nobodys(&mut self, packet: &Packet<'_>, arrived: &Arrived<'_>) {
+    fn on_nobodys(&mut self, other: Other<'_>) {
+        let packet = other.packet;
         let belongs = self
             .table
             .find_tag(packet.header.tag)
             .and_then(|id| self.table.get(id))
             .is_some_and(|association| association.peer_port() == packet.header.source);
         if !belongs {
-            self.answer(packet, arrived);
+            self.answer(packet, other.arrived);
         }
     }
 
     /// A packet from a peer's address with a tag that is not ours: with the T bit it may be the peer's own, reflected (8.5.1).
-    fn on_stranger(
-        &mut self,
-        packet: &Packet<'_>,
-        first: Chunk<'_>,
-        arrived: &Arrived<'_>,
-        id: AssocId,
-    ) {
+    fn on_stranger(&mut self, other: Other<'_>, first: Chunk<'_>, id: AssocId) {
+        let packet = other.packet;
         let Some(association) = self.table.get_mut(id) else {
             return;
         };
@@ -95,7 +94,7 @@ impl Endpoint {
             }
             // It has a TCB of before that we have not (8.5.1 E).
             Chunk::ShutdownAck if association.is_opening() => {
-                self.answer(packet, arrived);
+                self.answer(packet, other.arrived);
                 return;
             }
             _ => return,
@@ -104,14 +103,9 @@ impl Endpoint {
     }
 
     /// An ASCONF from an address that is not known yet: its association is found by its tag (RFC 5061 4.1.1).
-    fn on_moved(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        arrived: &Arrived<'_>,
-        known: Option<AssocId>,
-    ) {
-        if known.is_some() {
+    fn on_moved(&mut self, other: Other<'_>) {
+        let packet = other.packet;
+        if other.known.is_some() {
             return;
         }
         let found = self.table.find_tag(packet.header.tag);
@@ -121,30 +115,25 @@ impl Endpoint {
         match found.filter(|id| self.table.get(*id).is_some_and(fits)) {
             Some(id) => {
                 if let Some(association) = self.table.get_mut(id) {
-                    association.handle_from_elsewhere(now, packet, arrived);
+                    association.handle_from_elsewhere(other.now, packet, other.arrived);
                 }
                 self.touch(id);
             }
-            None => self.on_nobodys(packet, arrived),
+            None => self.on_nobodys(other),
         }
     }
 
-    fn on_init(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        init: &Init<'_>,
-        arrived: &Arrived<'_>,
-        known: Option<AssocId>,
-    ) {
+    fn on_init(&mut self, other: Other<'_>, init: &Init<'_>) {
+        let (now, packet) = (other.now, other.packet);
+        let (arrived, known) = (other.arrived, other.known);
         if init.fault().is_some() {
-            self.refuse(packet, init.tag, arrived, &Cause::InvalidMandatory);
+            self.refuse(other, init.tag, &Cause::InvalidMandatory);
             return;
         }
         let offer = match Offer::read(init, "a parameter of INIT is malformed") {
             Ok(offer) => offer,
             Err(cause) => {
-                self.refuse(packet, init.tag, arrived, &cause.get());
+                self.refuse(other, init.tag, &cause.get());
                 return;
             }
         };
@@ -171,7 +160,7 @@ impl Endpoint {
                 let strange = unknown_addresses(association, &offer, arrived.from);
                 if state != State::CookieWait && !strange.is_empty() {
                     let cause = Cause::RestartNewAddresses(&strange);
-                    self.refuse(packet, init.tag, arrived, &cause);
+                    self.refuse(other, init.tag, &cause);
                     return;
                 }
                 match state {
@@ -264,8 +253,8 @@ impl Endpoint {
             .map_or_else(|| self.config.association.clone(), |a| a.config().clone())
     }
 
-    fn refuse(&mut self, packet: &Packet<'_>, tag: u32, arrived: &Arrived<'_>, cause: &Cause<'_>) {
-        self.reply(packet.header.source, tag, arrived, |answer| {
+    fn refuse(&mut self, other: Other<'_>, tag: u32, cause: &Cause<'_>) {
+        self.reply(other.packet.header.source, tag, other.arrived, |answer| {
             answer.abort(false, |causes| _ = causes.put(cause));
         });
     }
@@ -285,14 +274,9 @@ impl Endpoint {
         self.send_loose(arrived, bytes);
     }
 
-    fn on_cookie(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        bytes: &[u8],
-        arrived: &Arrived<'_>,
-        known: Option<AssocId>,
-    ) {
+    fn on_cookie(&mut self, other: Other<'_>, bytes: &[u8]) {
+        let (now, packet) = (other.now, other.packet);
+        let (arrived, known) = (other.arrived, other.known);
         let (cookie, stale) = match Cookie::open(bytes, &mut *self.config.keys, now) {
             Ok(cookie) => (cookie, None),
             Err(CookieError::Stale { by, cookie }) => (*cookie, Some(by)),
@@ -318,8 +302,8 @@ impl Endpoint {
             return;
         }
         match known {
-            None => self.on_first_cookie(now, packet, cookie, arrived),
-            Some(id) => self.on_cookie_again(now, packet, cookie, arrived, id),
+            None => self.on_first_cookie(other, cookie),
+            Some(id) => self.on_cookie_again(other, cookie, id),
         }
     }
 
@@ -340,18 +324,13 @@ impl Endpoint {
         }
     }
 
-    fn on_first_cookie(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        cookie: Cookie,
-        arrived: &Arrived<'_>,
-    ) {
+    fn on_first_cookie(&mut self, other: Other<'_>, cookie: Cookie) {
+        let (now, arrived) = (other.now, other.arrived);
         if self.waiting.len() >= self.backlog
             || self.table.len() >= self.config.most_associations
             || self.table.find_tag(cookie.local_tag).is_some()
         {
-            self.refuse(packet, cookie.peer_tag, arrived, &Cause::OutOfResource);
+            self.refuse(other, cookie.peer_tag, &Cause::OutOfResource);
             return;
         }
         let id = self.table.next_id();
@@ -360,18 +339,12 @@ impl Endpoint {
         association.set_source(arrived.from, arrived.to);
         let id = self.table.insert(association);
         self.touch(id);
-        self.handle_rest(now, packet, arrived, id);
+        self.handle_rest(other, id);
     }
 
     /// A cookie for a peer that we have an association with (5.2.4).
-    fn on_cookie_again(
-        &mut self,
-        now: Time,
-        packet: &Packet<'_>,
-        cookie: Cookie,
-        arrived: &Arrived<'_>,
-        id: AssocId,
-    ) {
+    fn on_cookie_again(&mut self, other: Other<'_>, cookie: Cookie, id: AssocId) {
+        let (now, arrived) = (other.now, other.arrived);
         let Some(association) = self.table.get(id) else {
             return;
         };
@@ -405,7 +378,7 @@ impl Endpoint {
             // C: a cookie that came late, and whatever else.
             _ => return,
         }
-        self.handle_rest(now, packet, arrived, id);
+        self.handle_rest(other, id);
     }
 
     fn set_up(&mut self, id: AssocId, config: crate::config::AssocConfig, cookie: Cookie) -> SetUp {
@@ -439,7 +412,8 @@ impl Endpoint {
     }
 
     /// What came in the same packet as the COOKIE ECHO.
-    fn handle_rest(&mut self, now: Time, packet: &Packet<'_>, arrived: &Arrived<'_>, id: AssocId) {
+    fn handle_rest(&mut self, other: Other<'_>, id: AssocId) {
+        let (now, packet, arrived) = (other.now, other.packet, other.arrived);
         if let Some(association) = self.table.get_mut(id)
             && association.is_open()
             && association.local_tag() == packet.header.tag

@@ -67,6 +67,12 @@ impl<'b> PacketBuilder<'b> {
         self.len() == HEADER
     }
 
+    /// It has an AUTH chunk.
+    #[inline]
+    pub fn is_signed(&self) -> bool {
+        self.auth.is_some()
+    }
+
     /// Bytes that one more chunk may have, its own header included; a multiple of four.
     #[inline]
     pub fn room(&self) -> usize {
@@ -239,7 +245,7 @@ impl<'b> PacketBuilder<'b> {
         });
     }
 
-    /// Fills in the digest, by `sign`, and the CRC32c; without `checksum` the field stays zero (RFC 9653). The packet's length.
+    /// Fills in the digest of an AUTH chunk, by `sign`, and the CRC32c; without `checksum` the field stays zero (RFC 9653). The packet's length.
     #[inline]
     pub fn finish(self, sign: Option<&Key>, checksum: bool) -> usize {
         if let Some((at, hmac)) = self.auth {

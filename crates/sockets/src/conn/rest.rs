@@ -1,6 +1,6 @@
 //! What a process that has confined itself is given before it asks the kernel.
 
-use headwater_host::sync::{AtomicI32, AtomicUsize, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicUsize, Exchange, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{hidden, next, sys};
 use libc::{
@@ -46,9 +46,7 @@ pub fn splice(
     }
     // Not before the call, which may be interrupted by a handler that reads on.
     let on = at + n as usize;
-    let _ = rest
-        .at
-        .compare_exchange(at, on, Ordering::AcqRel, Ordering::Relaxed);
+    rest.at.exchange(at, on);
     leave_if_read_out(c, rest);
     Some(Ok(n as usize))
 }

@@ -41,19 +41,63 @@ impl Sink for Buffers<'_> {
         self.left
     }
 
-    #[inline(always)]
+    #[inline]
     fn take_ring(
         &mut self,
         ring: &Ring<'_>,
         flags: i32,
         end: Option<u64>,
     ) -> Result<usize, Corrupt> {
-        take_ring(ring, self, flags, end)
+        let before = self.done;
+        match flags & (MSG_PEEK | MSG_TRUNC) {
+            MSG_TRUNC => return discard(ring, self, end),
+            flags if flags & MSG_TRUNC != 0 => return count(ring, self, end),
+            _ => {}
+        }
+        while self.left > 0 {
+            let skip = self.done - before;
+            self.mark = Some(ring.consumed().0);
+            let piece = self.piece(usize::MAX);
+            let n = if flags & MSG_PEEK != 0 {
+                ring.copy_peek(piece, skip, end)?
+            } else {
+                ring.pop_until(piece, end)?
+            };
+            if n == 0 {
+                break;
+            }
+            self.advance(n);
+        }
+        Ok(self.done - before)
     }
 
-    #[inline(always)]
     fn take_kernel(&mut self, fd: i32, flags: i32, limit: usize) -> Result<usize, i32> {
-        kernel_recv(fd, self, flags, limit)
+        let mut total = 0;
+        loop {
+            let mut room = [EMPTY; ROOM];
+            let mut all = Vec::new();
+            if flags & MSG_PEEK != 0 && self.is_cut(limit) {
+                // It can't go on where it has got to.
+                let end = self.done + limit.min(self.left);
+                all = self.parts(self.done..end, end..end);
+            }
+            let rest = match all.is_empty() {
+                true => self.part(&mut room, limit - total),
+                false => &all[..],
+            };
+            let asked = length(rest);
+            // SAFETY: buffers of the program, as far as they are not done.
+            let n = match unsafe { sys::recvmsg(fd, &mut message(rest), flags) } {
+                Err(_) if total > 0 => return Ok(total),
+                result => result?,
+            };
+            self.advance(n.min(self.left));
+            total += n;
+            // Less than what was asked for is all there is.
+            if n < asked || self.left == 0 || total >= limit || flags & MSG_PEEK != 0 {
+                return Ok(total);
+            }
+        }
     }
 
     #[cold]
@@ -78,36 +122,6 @@ impl Sink for Buffers<'_> {
     }
 }
 
-#[inline]
-fn take_ring(
-    ring: &Ring<'_>,
-    buffers: &mut Buffers<'_>,
-    flags: i32,
-    end: Option<u64>,
-) -> Result<usize, Corrupt> {
-    let before = buffers.done;
-    match flags & (MSG_PEEK | MSG_TRUNC) {
-        MSG_TRUNC => return discard(ring, buffers, end),
-        flags if flags & MSG_TRUNC != 0 => return count(ring, buffers, end),
-        _ => {}
-    }
-    while buffers.left > 0 {
-        let skip = buffers.done - before;
-        buffers.mark = Some(ring.consumed().0);
-        let piece = buffers.piece(usize::MAX);
-        let n = if flags & MSG_PEEK != 0 {
-            ring.copy_peek(piece, skip, end)?
-        } else {
-            ring.pop_until(piece, end)?
-        };
-        if n == 0 {
-            break;
-        }
-        buffers.advance(n);
-    }
-    Ok(buffers.done - before)
-}
-
 /// MSG_TRUNC on a stream: takes bytes without touching the buffer.
 fn discard(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result<usize, Corrupt> {
     let n = ring.skip_until(buffers.left, end)?;
@@ -128,34 +142,4 @@ fn count(ring: &Ring<'_>, buffers: &mut Buffers<'_>, end: Option<u64>) -> Result
         }
     }
     Ok(buffers.done - before)
-}
-
-/// Non-blocking kernel reads into what is left of the buffers, of at most `limit` bytes.
-fn kernel_recv(fd: i32, buffers: &mut Buffers<'_>, flags: i32, limit: usize) -> Result<usize, i32> {
-    let mut total = 0;
-    loop {
-        let mut room = [EMPTY; ROOM];
-        let mut all = Vec::new();
-        if flags & MSG_PEEK != 0 && buffers.is_cut(limit) {
-            // It can't go on where it has got to.
-            let end = buffers.done + limit.min(buffers.left);
-            all = buffers.parts(buffers.done..end, end..end);
-        }
-        let rest = match all.is_empty() {
-            true => buffers.part(&mut room, limit - total),
-            false => &all[..],
-        };
-        let asked = length(rest);
-        // SAFETY: buffers of the program, as far as they are not done.
-        let n = match unsafe { sys::recvmsg(fd, &mut message(rest), flags) } {
-            Err(_) if total > 0 => return Ok(total),
-            result => result?,
-        };
-        buffers.advance(n.min(buffers.left));
-        total += n;
-        // Less than what was asked for is all there is.
-        if n < asked || buffers.left == 0 || total >= limit || flags & MSG_PEEK != 0 {
-            return Ok(total);
-        }
-    }
 }

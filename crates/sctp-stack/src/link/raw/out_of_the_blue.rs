@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::collections::HashSet;
 
+use headwater_host::sync::Exchange;
 use headwater_host::{hidden, sys};
 
 use super::{AtomicI32, DYNAMIC, Guarded, Ordering, key};
@@ -30,10 +31,7 @@ impl Holder {
         let Ok(fd) = named(&Name::raw()) else {
             return false;
         };
-        let first = self
-            .0
-            .compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok();
+        let first = self.0.exchange(-1, fd);
         if !first {
             hidden::close(fd);
         }
