@@ -330,7 +330,8 @@ fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
 pub fn low_water_set(c: &conn::Conn) {
     let looks = entered();
     let Some(v) = c.view(&looks) else { return };
-    if look::events(c) != 0 {
+    // Behind a reset there is nothing to come.
+    if look::events(c) & (libc::POLLRDHUP | libc::POLLHUP) == libc::POLLRDHUP {
         epoll::woken(conn::handle(c), true);
     }
     if switch::readable(&v) && enough(c, &v) {

@@ -76,23 +76,26 @@ fn flags_at(step: &Step) -> Option<usize> {
     }
 }
 
-/// The row of peeks that wait for all while urgent bytes come.
+/// The row of peeks that wait for all while urgent bytes come, or others take what they have seen.
 fn spare_peeks(script: &mut Script) {
-    const PEEK_OF_ALL: i64 = (libc::MSG_PEEK | libc::MSG_WAITALL) as i64;
-    let has = |step: &Step, flags: i64| {
-        flags_at(step).is_some_and(|at| step.numbers[at] & flags == flags)
+    const PEEK: i64 = libc::MSG_PEEK as i64;
+    const ALL: i64 = libc::MSG_WAITALL as i64;
+    let flags = |step: &Step| flags_at(step).map_or(0, |at| step.numbers[at]);
+    let is_urgent = |step: &Step| flags(step) & libc::MSG_OOB as i64 != 0;
+    let takes = |step: &Step| {
+        let reads = ["read", "recv", "splice", "f"];
+        reads.iter().any(|name| step.name.starts_with(name)) && flags(step) & PEEK == 0
     };
-    let is_urgent = |step: &Step| step.name.starts_with("send") && has(step, libc::MSG_OOB as i64);
-    if script.threads == 1 || !script.steps.iter().any(is_urgent) {
+    let disturbs = |step: &Step| match step.name.starts_with("send") {
+        true => is_urgent(step),
+        false => takes(step),
+    };
+    if script.threads == 1 || !script.steps.iter().any(disturbs) {
         return;
     }
-    for step in script
-        .steps
-        .iter_mut()
-        .filter(|step| has(step, PEEK_OF_ALL))
-    {
-        if let Some(at) = flags_at(step) {
-            step.numbers[at] &= !(libc::MSG_WAITALL as i64);
+    for step in &mut script.steps {
+        if let Some(at) = flags_at(step).filter(|_| flags(step) & (PEEK | ALL) == PEEK | ALL) {
+            step.numbers[at] &= !ALL;
         }
     }
 }
