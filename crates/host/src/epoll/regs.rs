@@ -259,17 +259,14 @@ impl Reg {
 
     /// What has come of what it asks for. What the kernel has kept for itself is not in it.
     fn heard(&self) -> u64 {
-        let d = self.descriptor();
+        let Came { edges, by_kernel } = self.came();
         let came = match self.hears_arrivals() {
-            true => d
-                .edges(self.h)
-                .0
-                .wrapping_add(d.kernel_arrivals(self.h).count),
+            true => edges.0.wrapping_add(by_kernel.count),
             false => 0,
         };
         let room = match self.want() & OUT {
             0 => 0,
-            _ => d.edges(self.h).1,
+            _ => edges.1,
         };
         came.wrapping_add(room).wrapping_add(u64::from(self.ended))
     }
@@ -490,8 +487,10 @@ impl Inner {
         if !self.nested {
             return self.at_mut(i).ask(event);
         }
-        // What the kernel has to tell of it is kept.
-        self.look_behind();
+        if !self.shared {
+            // What the kernel has to tell of it is kept.
+            self.look_behind();
+        }
         let was_listed = self.is_listed(i) || self.has_to_tell(i);
         let came = self.at(i).came();
         let counted = self.at(i).counts(came);

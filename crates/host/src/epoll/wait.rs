@@ -209,6 +209,9 @@ impl Set {
             }
             n
         });
+        if n == 0 && inner.nested {
+            inner.list_told(false);
+        }
         n as i32
     }
 
@@ -393,7 +396,7 @@ fn and_what_moved(
         n = look_kernel(inner, out, n);
         inner.asks_again = false;
     }
-    if inner.nested {
+    if n > 0 && inner.nested {
         inner.list_told(n == out.len());
     }
     n
