@@ -1,6 +1,7 @@
 //! Sockets as members of poll, select and epoll sets.
 
 use headwater_channel::bell;
+use headwater_host::counters::{self, Reason};
 use headwater_host::poll::SHARED_SLICE;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{Arrivals, Descriptor, Ends, Handle};
@@ -330,9 +331,13 @@ fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
 pub fn low_water_set(c: &conn::Conn) {
     let looks = entered();
     let Some(v) = c.view(&looks) else { return };
-    // Behind a reset there is nothing to come.
-    if look::events(c) & (libc::POLLRDHUP | libc::POLLHUP) == libc::POLLRDHUP {
+    let told = look::told(c, libc::POLLIN as u32);
+    if told & libc::POLLIN as u32 != 0 {
         epoll::woken(conn::handle(c), true);
+    }
+    if told & libc::POLLHUP as u32 != 0 {
+        // It is none where there was a reset before the end.
+        counters::note(Reason::ToldAgain);
     }
     if switch::readable(&v) && enough(c, &v) {
         c.told_again.fetch_add(1, Ordering::Relaxed);

@@ -111,15 +111,10 @@ impl Inner {
         let room = is_socket(h).then(|| d.edges(h).1);
         // Likewise: what the look at a set makes the kernel say again it says at the next one.
         let taken_back = d.kernel_arrivals(h).taken_back;
-        let (holds, moved) = self.judge(i, events, posted);
+        let holds = self.judge(i, events, posted);
         let reg = &mut self.regs[i];
         // An end that the kernel was not asked for now stays known.
-        let mut seen = events | reg.last.seen & RDHUP;
-        if moved {
-            // The next one may be of more.
-            seen &= !IN | reg.last.seen;
-        }
-        reg.last.seen = seen;
+        reg.last.seen = events | reg.last.seen & RDHUP;
         reg.last.taken_back = taken_back;
         if holds != 0 {
             (reg.last.told, reg.last.ends) = (holds, d.ends(h));
@@ -139,13 +134,13 @@ impl Inner {
             true => self.with_end(i, events),
             false => events,
         };
-        self.judge(i, events, posted).0
+        self.judge(i, events, posted)
     }
 
-    /// What the program is to be told of an event, and whether its bytes have only moved.
-    fn judge(&self, i: usize, events: u32, posted: bool) -> (u32, bool) {
+    /// What the program is to be told of an event.
+    fn judge(&self, i: usize, events: u32, posted: bool) -> u32 {
         let reg = &self.regs[i];
-        let Some(d) = reg.d else { return (0, false) };
+        let Some(d) = reg.d else { return 0 };
         let is_old_room = || d.edges(reg.h).1 == reg.last.edges.1;
         let mut holds = d.kernel_reported(reg.h, events) & (reg.events | ERR | HUP);
         if posted && reg.events & ET != 0 {
@@ -176,7 +171,7 @@ impl Inner {
                 holds = 0;
             }
         }
-        (holds, moved)
+        holds
     }
 
     /// With the end of a stream, where the kernel was not asked for it and what it says may be no more than was said before.

@@ -120,8 +120,15 @@ pub struct Reg {
     pub batch: (u32, u32),
     /// In a set in another one: there was something to tell, and no look has found otherwise since.
     listed: bool,
-    /// What it had [heard](Reg::heard) when that was written.
-    heard: u64,
+    /// What it had [heard](Reg::heard) when somebody looked, or that was written.
+    heard: Heard,
+}
+
+/// What has come of what a member is asked for: in all, and of that by the kernel.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Heard {
+    all: u64,
+    by_kernel: u64,
 }
 
 /// What has come to a member of a set.
@@ -164,7 +171,7 @@ impl Reg {
             generation: 0,
             batch: (0, 0),
             listed: false,
-            heard: 0,
+            heard: Heard::default(),
         }
     }
 
@@ -258,17 +265,19 @@ impl Reg {
     }
 
     /// What has come of what it asks for. What the kernel has kept for itself is not in it.
-    fn heard(&self) -> u64 {
+    fn heard(&self) -> Heard {
         let Came { edges, by_kernel } = self.came();
-        let came = match self.hears_arrivals() {
-            true => edges.0.wrapping_add(by_kernel.count),
-            false => 0,
+        let (arrived, by_kernel) = match self.hears_arrivals() {
+            true => (edges.0, by_kernel.count),
+            false => (0, 0),
         };
         let room = match self.want() & OUT {
             0 => 0,
             _ => edges.1,
         };
-        came.wrapping_add(room).wrapping_add(u64::from(self.ended))
+        let by_kernel = by_kernel.wrapping_add(u64::from(self.ended));
+        let all = arrived.wrapping_add(by_kernel).wrapping_add(room);
+        Heard { all, by_kernel }
     }
 
     pub fn slice(&self) -> Option<u64> {
@@ -492,6 +501,9 @@ impl Inner {
             self.look_behind();
         }
         let was_listed = self.is_listed(i) || self.has_to_tell(i);
+        let reg = self.at(i);
+        // The registration anew takes the place of what the kernel has told of it to who has not looked yet.
+        self.news += u64::from(reg.is_live() && reg.heard().by_kernel != reg.heard.by_kernel);
         let came = self.at(i).came();
         let counted = self.at(i).counts(came);
         self.at_mut(i).ask(event);
@@ -562,6 +574,16 @@ impl Inner {
                 true => self.list(i, reg.events & (ET | ONESHOT) == 0),
                 false if !is_full && self.is_listed(i) => self.list(i, false),
                 false => {}
+            }
+        }
+    }
+
+    /// Somebody looks from outside.
+    pub fn list_what_came(&mut self) {
+        for i in 0..self.regs.len() {
+            let reg = self.at(i);
+            if reg.is_live() && reg.heard() != reg.heard {
+                self.list(i, true);
             }
         }
     }

@@ -31,6 +31,9 @@ impl Set {
             // They have lost the bells that were found here.
             inner.cool_all();
         }
+        if inner.nested {
+            inner.list_what_came();
+        }
         drop(inner);
         match ready {
             _ if by_kernel => Tells::ByKernel,
