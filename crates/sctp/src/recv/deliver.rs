@@ -22,10 +22,10 @@ impl Receiver {
         };
         if !head.unordered && self.order.is_past(head.stream, head.number) {
             // What was given up may still be on its way.
-            return match self.skipped_to {
-                Some(_) => Ok(()),
-                None => Err("a stream sequence number twice"),
-            };
+            return self
+                .skipped_to
+                .map(drop)
+                .ok_or("a stream sequence number twice");
         }
         self.bytes += data.payload.len();
         if data.begin && data.end && self.pieces.is_empty() {
