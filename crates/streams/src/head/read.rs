@@ -170,6 +170,11 @@ impl Head {
         })
     }
 
+    /// ENXIO after a hangup.
+    pub fn check_connected(&self) -> Result<(), Errno> {
+        (!self.has_hung_up()).then_some(()).ok_or(libc::ENXIO)
+    }
+
     pub fn check_not_linked(&self) -> Result<(), Errno> {
         if self.words().has(state::LINKED) {
             return Err(libc::EINVAL);
