@@ -4,6 +4,7 @@ use syscalls::{Sysno, syscall};
 
 use super::{Action, wrapper};
 
+#[derive(Default)]
 #[repr(C)]
 pub struct Kernels {
     handler: usize,
@@ -14,12 +15,7 @@ pub struct Kernels {
 
 impl Kernels {
     pub fn of(signal: i32) -> Kernels {
-        let mut k = Kernels {
-            handler: 0,
-            flags: 0,
-            restorer: 0,
-            mask: 0,
-        };
+        let mut k = Kernels::default();
         let none = core::ptr::null::<Kernels>();
         // SAFETY: k is writable.
         let _ = unsafe { syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8) };
