@@ -61,10 +61,7 @@ fn before_fork() -> bool {
             takeover::withdraw_if_offered(c);
             c.record().holders.fetch_add(1, Ordering::SeqCst);
             // A takeover that began before sees its end; a later one sees two holders.
-            let mut turns = sys::Turns::default();
-            while c.record().takeover() == Takeover::Changing {
-                turns.give_way();
-            }
+            sys::Turns::while_it_holds(|| c.record().takeover() == Takeover::Changing);
             if c.phase() == Phase::Tracked {
                 continue;
             }
