@@ -7,7 +7,7 @@ use super::{Action, wrapper};
 #[derive(Default)]
 #[repr(C)]
 pub struct Kernels {
-    handler: usize,
+    pub handler: usize,
     flags: u64,
     restorer: usize,
     mask: u64,
@@ -25,10 +25,6 @@ impl Kernels {
     /// Does the signal come to us?
     pub fn is_ours(&self) -> bool {
         self.handler == wrapper as *const () as usize
-    }
-
-    pub fn is_default(&self) -> bool {
-        self.handler == libc::SIG_DFL
     }
 
     /// The default action, with the flags that the program gave.

@@ -328,11 +328,8 @@ impl Provider for Circuit {
             (None, Some(listening)) => listening.has_news(),
             (None, None) => false,
         };
-        if known || self.failed.is_some() {
-            want & IN
-        } else {
-            0
-        }
+        let any = known || self.failed.is_some();
+        if any { want & IN } else { 0 }
     }
 
     fn kernel_wants(&self, want: u32) -> u32 {

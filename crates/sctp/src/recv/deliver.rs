@@ -159,7 +159,9 @@ impl Receiver {
 
     /// Begins delivery of messages that are large, or of one when the window is used up and there is nothing else to read.
     pub(super) fn deliver_partially(&mut self) {
-        while self.pieces.has_open() && (self.delivering == 0 || self.config.interleaved_delivery) {
+        while !self.pieces.open.is_empty()
+            && (self.delivering == 0 || self.config.interleaved_delivery)
+        {
             let starved = self.ready.is_empty() && self.room() < self.silly();
             if !starved && !self.large_waits {
                 return;

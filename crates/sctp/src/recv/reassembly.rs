@@ -179,7 +179,8 @@ pub struct Dropped {
 #[derive(Debug, Default)]
 pub struct Reassembly {
     interleaved: bool,
-    open: BTreeMap<Slot, Message>,
+    /// Messages whose beginning has come.
+    pub open: BTreeMap<Slot, Message>,
     loose: BTreeMap<Slot, Loose>,
     /// Messages of `open` that are not being delivered, by their first TSN. The place that such a message waits for is the first one
     /// of `open` from the one noted here on, so that nothing has to be changed as it grows.
@@ -206,11 +207,6 @@ impl Reassembly {
     /// Messages and single fragments.
     pub fn len(&self) -> usize {
         self.open.len() + self.loose.len()
-    }
-
-    /// Are there messages whose beginning has come?
-    pub fn has_open(&self) -> bool {
-        !self.open.is_empty()
     }
 
     pub fn add(&mut self, fragment: &Fragment) -> Result<Added, &'static str> {

@@ -291,10 +291,8 @@ fn shown_error_options(word: u32) -> u32 {
 }
 
 fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
-    if is_bad(arg as *const T) {
-        return Err(libc::EFAULT);
-    }
-    Ok(arg as *mut T)
+    let pointer = arg as *mut T;
+    (!is_bad(pointer)).then_some(pointer).ok_or(libc::EFAULT)
 }
 
 /// # Safety
