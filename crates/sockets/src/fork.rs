@@ -68,7 +68,6 @@ fn before_fork() -> bool {
             c.record().holders.fetch_sub(1, Ordering::AcqRel);
         }
         match c.phase() {
-            Phase::Tracked => {}
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
                 let looks = pins::entered();
@@ -86,7 +85,7 @@ fn before_fork() -> bool {
             Phase::Listener => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
             }
-            Phase::Free | Phase::Rest => {}
+            Phase::Tracked | Phase::Free | Phase::Rest => {}
         }
     }
     link::before_fork();
