@@ -39,6 +39,11 @@ const fn len(len: usize) -> usize {
 pub struct Passed(RawFd);
 
 impl Passed {
+    /// One that has come otherwise.
+    pub fn of(number: RawFd) -> Passed {
+        Passed(number)
+    }
+
     pub fn number(&self) -> RawFd {
         self.0
     }

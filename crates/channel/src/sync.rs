@@ -13,6 +13,9 @@ pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub trait Exchange<T> {
     /// Changes it, unless it is another by now than was `seen`. Who sees the change sees what was written before.
     fn exchange(&self, seen: T, to: T) -> bool;
+
+    /// Writes only what changes: others keep their cache line, and a child of fork the page that it shares.
+    fn change_to(&self, to: T);
 }
 
 macro_rules! words {
@@ -22,6 +25,13 @@ macro_rules! words {
             fn exchange(&self, seen: $value, to: $value) -> bool {
                 self.compare_exchange(seen, to, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok()
+            }
+
+            #[inline(always)]
+            fn change_to(&self, to: $value) {
+                if self.load(Ordering::Relaxed) != to {
+                    self.store(to, Ordering::Relaxed);
+                }
             }
         }
     )*};

@@ -295,6 +295,14 @@ impl Turns {
     const NAP: u64 = Duration::from_micros(50).as_nanos() as u64;
     const LONGEST: u64 = Duration::from_millis(1).as_nanos() as u64;
 
+    /// Waits for as long as it holds.
+    pub fn while_it_holds(holds: impl Fn() -> bool) {
+        let mut turns = Turns::default();
+        while holds() {
+            turns.give_way();
+        }
+    }
+
     /// Lets others on.
     pub fn give_way(&mut self) {
         self.0 = self.0.saturating_add(1);

@@ -14,7 +14,7 @@ use core::cell::UnsafeCell;
 
 use headwater_channel::lock::Lock;
 use headwater_host::roster::Roster;
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{epoll, process};
 use headwater_providers::flusher::{self, Holder};
@@ -332,11 +332,7 @@ fn fresh() -> Option<&'static Endpoint> {
         // SAFETY: endpoints are never freed.
         let e: &'static Endpoint = unsafe { &*slot.load(Ordering::Acquire) };
         let left = e.holds.load(Ordering::Acquire) == 0 && !e.asleep.has_any();
-        if left
-            && e.holds
-                .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        {
+        if left && e.holds.exchange(0, 1) {
             return Some(e);
         }
     }

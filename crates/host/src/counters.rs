@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Exchange, Ordering};
 use crate::{config, json, log, process, sys};
 
 macro_rules! counters {
@@ -130,11 +130,8 @@ pub fn noted(r: Reason) -> u64 {
 
 /// A forked child starts at nothing.
 pub fn reset() {
-    // What is nothing already is not written: it may be on a page that a fork has shared.
     for word in HERE.counts.iter().chain(&HERE.fallbacks) {
-        if word.load(Ordering::Relaxed) != 0 {
-            word.store(0, Ordering::Relaxed);
-        }
+        word.change_to(0);
     }
 }
 

@@ -124,10 +124,7 @@ fn of_script(line: &[u8], depth: u32) -> Image {
         return Image::Stranger;
     };
     room[..interpreter.len()].copy_from_slice(interpreter);
-    match CStr::from_bytes_until_nul(&room) {
-        Ok(path) => of_file(path, depth - 1),
-        Err(_) => Image::Stranger,
-    }
+    CStr::from_bytes_until_nul(&room).map_or(Image::Stranger, |path| of_file(path, depth - 1))
 }
 
 /// Would it run with other rights than ours, or do we with others than our user's? The loader then ignores preloading.

@@ -207,10 +207,7 @@ fn register() {
 
 #[cold]
 fn await_registered() {
-    let mut turns = sys::Turns::default();
-    while REGISTERED.load(Ordering::Acquire) != DONE {
-        turns.give_way();
-    }
+    sys::Turns::while_it_holds(|| REGISTERED.load(Ordering::Acquire) != DONE);
 }
 
 /// How often this process, and those that it is a copy of, have forked since they had something to hold.

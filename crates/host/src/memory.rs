@@ -129,10 +129,7 @@ unsafe impl GlobalAlloc for Memory {
             return map_aligned(layout);
         }
         let class = class_of(size);
-        match pop(class) {
-            Some(block) => block,
-            None => fresh(class),
-        }
+        pop(class).unwrap_or_else(|| fresh(class))
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

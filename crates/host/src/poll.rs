@@ -181,10 +181,7 @@ fn wait_unless(
 
 /// A signal that waits, and that the mask lets in, ends a call that finds nothing, also one that does not wait.
 pub(crate) fn let_in(mask: Option<&sigset_t>) -> i32 {
-    match mask {
-        Some(mask) => kernel_poll(&mut [], Some(0), Some(mask)),
-        None => 0,
-    }
+    mask.map_or(0, |mask| kernel_poll(&mut [], Some(0), Some(mask)))
 }
 
 /// The rest of it, in which it sleeps.

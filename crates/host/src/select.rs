@@ -269,10 +269,8 @@ fn wait(
             p.fd = !p.fd;
         }
         let bound = left.map_or(BESIDE_ENDED, |l| l.min(BESIDE_ENDED));
-        let beside = match poll::poll_noting(list, Some(bound), mask, &mut late) {
-            Ok(beside) => beside,
-            Err(_) => return Err(Confined { left }),
-        };
+        let beside =
+            poll::poll_noting(list, Some(bound), mask, &mut late).map_err(|_| Confined { left })?;
         for p in list.iter_mut().filter(|p| p.fd < 0) {
             p.fd = !p.fd;
         }

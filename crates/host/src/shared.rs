@@ -359,7 +359,7 @@ fn remove_unfinished(record: &Record, size: usize) {
     if key == libc::IPC_PRIVATE {
         return;
     }
-    let Ok(id) = sys::shmget_made(key) else {
+    let Ok(id) = sys::shm_get(key, 0, 0) else {
         return;
     };
     // Whoever may write the file may name any key: nothing else looks like this.

@@ -27,10 +27,7 @@ pub fn turn(left: Option<u64>) -> Option<u64> {
 /// As [`turn`], with a time in the place of a duration; `u64::MAX`: none.
 #[inline]
 pub fn turn_until(until: u64) -> u64 {
-    match turn(None) {
-        None => until,
-        Some(most) => until.min(sys::now().saturating_add(most)),
-    }
+    turn(None).map_or(until, |most| until.min(sys::now().saturating_add(most)))
 }
 
 #[cold]

@@ -74,7 +74,7 @@ of_numbers_and_strings! {
     pub fn splice(from: i32, to: i32, n: usize, flags: u32) -> usize = splice(from, 0, to, 0, n, flags);
     /// Marks a segment for removal, once nobody has it attached.
     pub fn shm_remove(id: i32) = shmctl(id, libc::IPC_RMID, 0);
-    fn shm_get(key: i32, size: usize, flags: i32) -> i32 = shmget(key, size, flags);
+    pub(crate) fn shm_get(key: i32, size: usize, flags: i32) -> i32 = shmget(key, size, flags);
     /// shmat(2), readable and writable, where nothing else is.
     pub fn shmat(id: i32) -> *mut u8 = shmat(id, 0, 0);
     fn end_of_all(status: i32) = exit_group(status);
@@ -543,11 +543,6 @@ pub fn shmget(size: usize, mode: u32) -> Result<i32> {
 /// shmget(2) of a segment that nobody has made by this key.
 pub fn shmget_new(key: i32, size: usize, mode: u32) -> Result<i32> {
     shm_get(key, size, libc::IPC_CREAT | libc::IPC_EXCL | mode as i32)
-}
-
-/// shmget(2) of a segment that somebody has made by this key.
-pub fn shmget_made(key: i32) -> Result<i32> {
-    shm_get(key, 0, 0)
 }
 
 /// # Safety

@@ -214,7 +214,7 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
             #[cfg(target_arch = "x86_64")]
             SYS_dup2 if a.is_known(0) || a.is_known(1) => dup::dup2(a.of(0), a.of(1)),
             SYS_dup3 if a.is_known(0) || a.is_known(1) => dup::dup3(a.of(0), a.of(1), a.of(2)),
-            SYS_fcntl if a.is_known(0) || is_copy(a.of(1)) => {
+            SYS_fcntl if a.is_known(0) || matches!(a.of(1), F_DUPFD | F_DUPFD_CLOEXEC) => {
                 files::fcntl(a.of(0), a.of(1), a.of(2))
             }
             #[cfg(target_arch = "x86_64")]
@@ -228,10 +228,6 @@ unsafe fn changes(number: c_long, a: &Arguments) -> Option<c_long> {
         };
         Some(r as c_long)
     }
-}
-
-fn is_copy(command: c_int) -> bool {
-    matches!(command, F_DUPFD | F_DUPFD_CLOEXEC)
 }
 
 /// Questions about a name, which may be one of ours if the system has no such file.

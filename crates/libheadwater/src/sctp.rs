@@ -327,10 +327,7 @@ fn plain<'a>(to: &'a [u8], data: &'a [iovec], flags: c_int) -> Sending<'a> {
 /// As writev(2) asks of its caller.
 pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isize {
     // SAFETY: the program's buffers.
-    match unsafe { parts(iov, n) } {
-        Ok(data) => send(h, &plain(&[], data, flags)),
-        Err(e) => refuse(e),
-    }
+    unsafe { parts(iov, n) }.map_or_else(refuse, |data| send(h, &plain(&[], data, flags)))
 }
 
 /// # Safety
@@ -343,10 +340,7 @@ pub unsafe fn sendto(
     len: socklen_t,
 ) -> isize {
     // SAFETY: the program's address.
-    match unsafe { name(to.cast(), len) } {
-        Ok(to) => send(h, &plain(to, data, flags)),
-        Err(e) => refuse(e),
-    }
+    unsafe { name(to.cast(), len) }.map_or_else(refuse, |to| send(h, &plain(to, data, flags)))
 }
 
 /// # Safety
@@ -365,10 +359,7 @@ pub unsafe fn sendmsg(h: Handle, msg: *const msghdr, flags: c_int) -> isize {
             flags,
         })
     };
-    match sending() {
-        Ok(what) => send(h, &what),
-        Err(e) => refuse(e),
-    }
+    sending().map_or_else(refuse, |what| send(h, &what))
 }
 
 /// A message that is there, from the peer of a connection, and the flags that go with it. Leaves errno alone.

@@ -10,7 +10,7 @@ use headwater_sockets::{life, modes, options};
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 use crate::files::fresh;
-use crate::{real, refuse, sctp, start};
+use crate::{real, refuse, result, sctp, start};
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
@@ -58,10 +58,7 @@ pub unsafe fn getsockopt(
                 life::needs_kernel(fd);
             }
             if options::is_carried(h) {
-                return match options::map_nothing(h, fd, value, len) {
-                    Ok(()) => 0,
-                    Err(e) => refuse(e),
-                };
+                return result(options::map_nothing(h, fd, value, len).map(|()| 0)) as c_int;
             }
         }
         let r = real::getsockopt(fd, level, name, value, len);

@@ -104,7 +104,8 @@ pub fn streams() -> bool {
     let begun = || STREAMS.load(Ordering::Acquire);
     begun() || {
         // Modules are others' code, and panic as they like.
-        load_unwinder();
+        register_unwinder();
+        unwinder::load();
         once(begun, begin_streams)
     }
 }
@@ -113,11 +114,6 @@ pub fn streams() -> bool {
 fn register_unwinder() {
     // SAFETY: no arguments.
     unwinder::register(|| unsafe { hw_load_unwinder() != 0 });
-}
-
-fn load_unwinder() {
-    register_unwinder();
-    unwinder::load();
 }
 
 /// Have there been, or could there have been, streams or endpoints?

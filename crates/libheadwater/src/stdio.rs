@@ -66,10 +66,7 @@ static ALL: AtomicPtr<Served> = AtomicPtr::new(null_mut());
 impl Served {
     fn take(fd: c_int) -> Option<&'static Served> {
         let free = all().find(|s| !s.taken.swap(true, Ordering::AcqRel));
-        let served = match free {
-            Some(free) => free,
-            None => Served::add()?,
-        };
+        let served = free.or_else(Served::add)?;
         served.fd.store(fd, Ordering::Relaxed);
         // SAFETY: taken here, and not a FILE's yet.
         unsafe { served.renew(&mut Held::new(FilePtr::NULL)) };

@@ -15,6 +15,8 @@ pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
 
 /// A connection request taken from one endpoint for another of the same provider; dropping it refuses the connection.
 pub type Pending = Box<dyn Any + Send>;
+/// Whether a request was adopted; if not, why, and the request.
+pub type Adoption = Result<(), (Refusal, Pending)>;
 
 /// What t_look tells, in the order in which they are to be handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,12 +169,7 @@ pub trait Provider: Send {
     /// It could not be adopted: it waits again under its number.
     fn return_request(&mut self, seq: i32, request: Pending) {}
     /// Becomes the accepted end of a connection. A request of another provider: TPROVMISMATCH.
-    fn adopt(
-        &mut self,
-        request: Pending,
-        opts: &[u8],
-        data: &[u8],
-    ) -> Result<(), (Refusal, Pending)> {
+    fn adopt(&mut self, request: Pending, opts: &[u8], data: &[u8]) -> Adoption {
         Err((Refusal::new(headwater_tpi::error::TPROVMISMATCH), request))
     }
     /// Refuses a request. TBADSEQ.

@@ -20,7 +20,7 @@ use headwater_ipnet::Address;
 use headwater_ipnet::control::Control;
 use headwater_ipnet::options::PacketOptions;
 use headwater_ipnet::{self as ip, Inbox, socket};
-use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TLOOK, TNOADDR, TNODATA, TOUTSTATE};
+use headwater_tpi::error::{TACCES, TBADADDR, TBADDATA, TNOADDR, TNODATA, TOUTSTATE};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 use ping::Ping;
@@ -264,9 +264,7 @@ impl Provider for Rawip {
         if length(data) > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
-        if !self.errors.is_empty() {
-            return Err(Refusal::new(TLOOK));
-        }
+        self.errors.check()?;
         let mut control = Control([0; 128]);
         let n = PacketOptions::read(opts)?.put(self.v6, &mut control, 0);
         match &mut self.way {
@@ -290,9 +288,7 @@ impl Provider for Rawip {
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
         let there = self.errors.is_empty() && self.fill();
-        if !self.errors.is_empty() {
-            return Err(Refusal::new(TLOOK));
-        }
+        self.errors.check()?;
         if !there {
             return Err(Refusal::new(TNODATA));
         }
@@ -316,11 +312,8 @@ impl Provider for Rawip {
     }
 
     fn ready(&mut self, want: u32) -> u32 {
-        if !self.inbox.is_empty() || !self.errors.is_empty() {
-            want & IN
-        } else {
-            0
-        }
+        let any = !self.inbox.is_empty() || !self.errors.is_empty();
+        if any { want & IN } else { 0 }
     }
 
     /// An error is something to be taken.

@@ -420,7 +420,7 @@ impl Provider for Udp2 {
             Look::Sleep
         } else if self.ring_has_data() {
             Look::Ready
-        } else if self.merging.comes_by_wire() && self.raw.is_none() {
+        } else if self.merging.by_wire && self.raw.is_none() {
             self.kernel.look_again(want)
         } else {
             Look::Sleep

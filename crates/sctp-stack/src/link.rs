@@ -153,9 +153,6 @@ fn watch_all(fds: impl IntoIterator<Item = i32>) -> sys::Result<i32> {
 }
 
 pub(crate) fn watch(epoll: i32, fd: i32) -> sys::Result<()> {
-    let event = libc::epoll_event {
-        events: libc::EPOLLIN as u32,
-        u64: fd as u64,
-    };
+    let event = sys::event(libc::EPOLLIN as u32, fd as u64);
     sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event)
 }

@@ -13,7 +13,7 @@ use headwater_providers::loopback::Owned;
 use headwater_providers::loopback::link::{from_hex, to_hex};
 use headwater_providers::options;
 use headwater_providers::provider::{
-    Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
+    Adoption, Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
 };
 use headwater_sctp::asconf::Change;
 use headwater_tpi::error::{
@@ -270,12 +270,7 @@ impl Provider for Sctp {
         }
     }
 
-    fn adopt(
-        &mut self,
-        request: Pending,
-        opts: &[u8],
-        data: &[u8],
-    ) -> Result<(), (Refusal, Pending)> {
+    fn adopt(&mut self, request: Pending, opts: &[u8], data: &[u8]) -> Adoption {
         let request = match request.downcast::<Accepted>() {
             Ok(request) => request,
             Err(other) => return Err((Refusal::new(TPROVMISMATCH), other)),

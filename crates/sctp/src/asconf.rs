@@ -373,9 +373,7 @@ impl Work {
         }
         if addr.is_unspecified() {
             let from = self.from;
-            if !self.peer.contains(&from) {
-                return Err(unresolvable(own));
-            }
+            self.known(from, own)?;
             let gone = self.peer.iter().filter(|one| **one != from);
             self.handled
                 .actions
@@ -383,9 +381,7 @@ impl Work {
             self.peer.retain(|one| *one == from);
             return Ok(());
         }
-        if !self.peer.contains(&addr) {
-            return Err(unresolvable(own));
-        }
+        self.known(addr, own)?;
         if self.peer.len() == 1 {
             return Err(Cause::DeleteLastAddress(own));
         }
@@ -399,11 +395,14 @@ impl Work {
 
     fn set_primary<'a>(&mut self, addr: IpAddr, own: &'a [u8]) -> Result<(), Cause<'a>> {
         let addr = self.or_source(addr);
-        if !self.peer.contains(&addr) {
-            return Err(unresolvable(own));
-        }
+        self.known(addr, own)?;
         self.handled.actions.push(Change::SetPrimary(addr));
         Ok(())
+    }
+
+    fn known<'a>(&self, addr: IpAddr, own: &'a [u8]) -> Result<(), Cause<'a>> {
+        let known = self.peer.contains(&addr);
+        known.then_some(()).ok_or_else(|| unresolvable(own))
     }
 
     /// The wildcard address stands for the packet's source, which a translator may have changed.

@@ -459,17 +459,13 @@ impl Reset {
         receiver.restart(theirs);
         sender.reset_tsn(ours);
         sender.reset_streams(&[]);
-        self.hold_again(sender);
+        // What our own next request waits for stays held.
+        let waiting = self.queue.iter().filter(|request| request.held);
+        waiting.for_each(|request| request.hold(sender));
         work.events.push(Event::Reset {
             outcome: Outcome::Done,
         });
         result::PERFORMED
-    }
-
-    /// What our own next request waits for stays held, although all streams were released.
-    fn hold_again(&self, sender: &mut Sender) {
-        let waiting = self.queue.iter().filter(|request| request.held);
-        waiting.for_each(|request| request.hold(sender));
     }
 
     fn add_incoming(&mut self, more: u16, work: &mut Work<'_>) -> u32 {
@@ -526,6 +522,16 @@ impl Request {
     ) -> Option<Event> {
         let sender = &mut *work.sender;
         let done = outcome == Outcome::Done;
+        let reset = |incoming, streams| Event::StreamsReset {
+            incoming,
+            streams,
+            outcome,
+        };
+        let added = |incoming, outgoing| Event::StreamsAdded {
+            incoming,
+            outgoing,
+            outcome,
+        };
         match self.ask {
             Ask::Outgoing(streams) => {
                 if done {
@@ -533,18 +539,10 @@ impl Request {
                 } else {
                     sender.release_streams(&streams);
                 }
-                Some(Event::StreamsReset {
-                    incoming: false,
-                    streams,
-                    outcome,
-                })
+                Some(reset(false, streams))
             }
             // The peer's own request reports what it did.
-            Ask::Incoming(streams) => (!performed).then_some(Event::StreamsReset {
-                incoming: true,
-                streams,
-                outcome,
-            }),
+            Ask::Incoming(streams) => (!performed).then(|| reset(true, streams)),
             Ask::Association => {
                 let outcome = match next {
                     Some((theirs, ours)) if performed => {
@@ -564,17 +562,9 @@ impl Request {
                 if done {
                     sender.add_streams(outgoing);
                 }
-                Some(Event::StreamsAdded {
-                    incoming: 0,
-                    outgoing,
-                    outcome,
-                })
+                Some(added(0, outgoing))
             }
-            Ask::AddIncoming(incoming) => (!done).then_some(Event::StreamsAdded {
-                incoming,
-                outgoing: 0,
-                outcome,
-            }),
+            Ask::AddIncoming(incoming) => (!done).then(|| added(incoming, 0)),
         }
     }
 }

@@ -134,13 +134,6 @@ pub struct Conn {
     pub tried: [AtomicU64; 2],
 }
 
-/// Writes only what changes: in a child of fork the first write to a page copies it.
-fn clear(word: &AtomicU32) {
-    if word.load(Ordering::Relaxed) != 0 {
-        word.store(0, Ordering::Relaxed);
-    }
-}
-
 impl Conn {
     #[inline(always)]
     pub fn phase(&self) -> Phase {

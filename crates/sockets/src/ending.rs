@@ -35,10 +35,7 @@ pub fn await_sections(v: &View<'_>) {
     let me = process::owner();
     fence(Ordering::SeqCst);
     for lock in [&v.record.sending.lock, &v.record.receiving.lock] {
-        let mut turns = sys::Turns::default();
-        while lock.owner() == me {
-            turns.give_way();
-        }
+        sys::Turns::while_it_holds(|| lock.owner() == me);
     }
 }
 

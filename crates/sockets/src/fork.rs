@@ -61,17 +61,13 @@ fn before_fork() -> bool {
             takeover::withdraw_if_offered(c);
             c.record().holders.fetch_add(1, Ordering::SeqCst);
             // A takeover that began before sees its end; a later one sees two holders.
-            let mut turns = sys::Turns::default();
-            while c.record().takeover() == Takeover::Changing {
-                turns.give_way();
-            }
+            sys::Turns::while_it_holds(|| c.record().takeover() == Takeover::Changing);
             if c.phase() == Phase::Tracked {
                 continue;
             }
             c.record().holders.fetch_sub(1, Ordering::AcqRel);
         }
         match c.phase() {
-            Phase::Tracked => {}
             Phase::Carried => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
                 let looks = pins::entered();
@@ -89,7 +85,7 @@ fn before_fork() -> bool {
             Phase::Listener => {
                 c.record().holders.fetch_add(1, Ordering::AcqRel);
             }
-            Phase::Free | Phase::Rest => {}
+            Phase::Tracked | Phase::Free | Phase::Rest => {}
         }
     }
     link::before_fork();

@@ -309,10 +309,7 @@ impl Lending {
         let id = images::family();
         let lender = &c.record().lender;
         let _ = lender.compare_exchange(0, id, Ordering::SeqCst, Ordering::Relaxed);
-        let mut turns = sys::Turns::default();
-        while c.record().takeover() == Takeover::Changing {
-            turns.give_way();
-        }
+        sys::Turns::while_it_holds(|| c.record().takeover() == Takeover::Changing);
         let looks = pins::entered();
         let v = c.view(&looks);
         if let Some(v) = &v {

@@ -9,7 +9,7 @@ mod to_kernel;
 use headwater_host::board::{self, Addr, Posting};
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, process, sys, unwinder};
 
@@ -110,7 +110,8 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     link::tidy();
     images::sweep();
     if l.account().is_none() {
-        l.set_account(account_of(on));
+        // As its clients find it on the board.
+        l.set_account(boards::board().and_then(|board| board.account(local(on)?)));
     }
     if process::is_barred() {
         return counters::fallback(Reason::Uring);
@@ -127,11 +128,6 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
         }
         None => counters::fallback(conn::no_room()),
     }
-}
-
-/// Of the listener `fd`, as its clients find it on the board.
-fn account_of(fd: i32) -> Option<&'static AtomicU64> {
-    boards::board()?.account(local(fd)?)
 }
 
 /// What becomes of a connection that is to be made.

@@ -305,7 +305,8 @@ impl Links {
         }
         for i in (0..asked.len()).rev().filter(|&i| asked[i].revents != 0) {
             let link = self.list.swap_remove(i);
-            self.drop_link(link);
+            hidden::close(link.fd);
+            self.retire(link);
         }
     }
 
@@ -315,11 +316,6 @@ impl Links {
             self.retire(link);
         }
         self.mailbox = -1;
-    }
-
-    fn drop_link(&mut self, link: Link) {
-        hidden::close(link.fd);
-        self.retire(link);
     }
 
     fn retire(&mut self, link: Link) {

@@ -243,8 +243,8 @@ impl Descriptor for Sockets {
         }
         let ticket = c.record().ticket();
         if change > 0 {
-            if let Some(fd) = tracked_fd(c) {
-                takeover::progress(c, fd);
+            if c.phase() == Phase::Tracked {
+                takeover::progress(c, c.fd());
             }
             return c.phase() == Phase::Tracked && c.record().enter().is_ok();
         }
@@ -349,8 +349,4 @@ pub fn low_water_set(c: &conn::Conn) {
 fn kept_error(h: Handle) -> u32 {
     let kept = conn::get(h).is_some_and(|c| look::kept(c).load(Ordering::Relaxed) != 0);
     if kept { libc::POLLERR as u32 } else { 0 }
-}
-
-fn tracked_fd(c: &conn::Conn) -> Option<i32> {
-    (c.phase() == Phase::Tracked).then(|| c.fd())
 }

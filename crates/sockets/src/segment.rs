@@ -331,11 +331,7 @@ impl<'a> View<'a> {
     /// Tells the peer where we run.
     #[inline]
     pub fn publish_cpu(&self) {
-        let cpu = headwater_host::sys::cpu();
-        let word = &self.own().cpu;
-        if word.load(Ordering::Relaxed) != cpu {
-            word.store(cpu, Ordering::Relaxed);
-        }
+        self.own().cpu.change_to(headwater_host::sys::cpu());
     }
 
     /// Enters the section of this end's writers.

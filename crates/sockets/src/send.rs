@@ -280,7 +280,9 @@ fn attempt(
                     switch::end_kernel_send(v.out(), sent.unwrap_or(0));
                     sent
                 } else {
-                    let sent = shadow_send(&shadow, rest, flags);
+                    let rest = message(rest);
+                    // SAFETY: buffers of the program, as far as they are not sent.
+                    let sent = unsafe { sys::sendmsg(shadow.fd(), &rest, flags | MSG_DONTWAIT) };
                     switch::end_kernel_send(v.out(), sent.unwrap_or(0));
                     drop(shadow);
                     sent
@@ -591,12 +593,6 @@ fn wait(
         Err(EINTR) if !signal::interrupted() && deadline.is_none() => Ok(()),
         other => other,
     }
-}
-
-/// A send of the kernel's that does not block.
-fn shadow_send(shadow: &Shadow<'_>, iov: &[iovec], flags: i32) -> Moved {
-    // SAFETY: buffers of the program, as far as they are not sent.
-    unsafe { sys::sendmsg(shadow.fd(), &message(iov), flags | MSG_DONTWAIT) }
 }
 
 /// The C library's own send, which may block and is a cancellation point.

@@ -236,10 +236,11 @@ fn once(
             break Err(e);
         }
     };
-    Some(match result {
-        Ok(()) => Ok(pipe.done),
-        Err(e) => partial(pipe.done, e),
-    })
+    Some(
+        result
+            .map(|()| pipe.done)
+            .or_else(|e| partial(pipe.done, e)),
+    )
 }
 
 /// What the kernel has right now.

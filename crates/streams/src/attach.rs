@@ -30,7 +30,7 @@ use libc::c_int;
 
 use crate::head::arming::Want;
 use crate::head::{Head, life, local, passing};
-use crate::pipe::{self, Pipe};
+use crate::pipe::{self, Owned, Pipe};
 use holding::Hold;
 use registry::{Key, Place};
 use rendezvous::{Answer, Request, Silence};
@@ -45,26 +45,20 @@ const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 /// many), EMFILE, EIO (no runtime folder).
 pub fn fattach(head: &'static Head, fd: c_int, path: &CStr) -> Result<(), Errno> {
     let (file, st) = owned_file(path)?;
-    let attached = may_access(path, libc::W_OK)
-        .and_then(|()| vacate(Key::of_file(&st)))
-        .and_then(|()| registry::post(Key::of_file(&st)))
-        .and_then(|place| {
-            settle(head, fd, file, place).inspect_err(|_| {
-                place.clear();
-            })
-        });
-    attached.inspect_err(|_| hidden::close(file))
+    may_access(path, libc::W_OK)?;
+    vacate(Key::of_file(&st))?;
+    let place = registry::post(Key::of_file(&st))?;
+    settle(head, fd, file, place).inspect_err(|_| {
+        place.clear();
+    })
 }
 
-fn settle(head: &'static Head, fd: c_int, file: c_int, place: Place) -> Result<(), Errno> {
+fn settle(head: &'static Head, fd: c_int, file: Owned, place: Place) -> Result<(), Errno> {
     let listener = rendezvous::listen(&place)?;
     let h = head.handle();
     // The file's descriptor keeps its inode from going to another file.
-    let hold = Hold::take(head, fd, file).inspect_err(|_| hidden::close(listener))?;
-    holding::begin(place, h, hold, listener).inspect_err(|_| {
-        hidden::close(listener);
-        hold.release(h);
-    })?;
+    let hold = Hold::take(head, fd, file)?;
+    holding::begin(place, h, hold, listener).inspect_err(|_| hold.release(h))?;
     tell_other_holders(head, &place);
     Ok(())
 }
@@ -90,8 +84,7 @@ pub fn join_names(head: &'static Head) {
 /// Detaches what is attached to the file; those who have the stream open keep it.
 /// Errors: EACCES, EINVAL (nothing attached), ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM.
 pub fn fdetach(path: &CStr) -> Result<(), Errno> {
-    let (file, st) = owned_file(path)?;
-    hidden::close(file);
+    let (_, st) = owned_file(path)?;
     let place = registry::find(Key::of_file(&st)).filter(is_answered);
     let place = place.ok_or(libc::EINVAL)?;
     if !place.clear() {
@@ -100,8 +93,7 @@ pub fn fdetach(path: &CStr) -> Result<(), Errno> {
     holding::end(&place);
     // Whoever answers for it finds it ended; what it held of the stream is released then.
     if let Ok(link) = rendezvous::connect(&place, Request::Probe) {
-        rendezvous::wait_for_end(link);
-        hidden::close(link);
+        rendezvous::wait_for_end(link.number());
     }
     Ok(())
 }
@@ -181,17 +173,14 @@ pub fn open_fifo(name: &[u8], flags: c_int) -> Result<c_int, Errno> {
 
 fn name_fifo(place: Place, flags: c_int) -> Result<c_int, Errno> {
     let listener = rendezvous::listen(&place)?;
-    let made = make_fifo(flags).and_then(|(head, fd)| {
-        let h = head.handle();
-        if let (Some(pipe), Ok(gate)) = (head.pipe(), gate::make()) {
-            pipe.take_gate(gate);
-        }
-        holding::begin(place, h, Hold::NONE, listener)
-            .map(|()| tell_other_holders(head, &place))
-            .map(|()| fd)
-            .inspect_err(|_| life::close(fd, h))
-    });
-    made.inspect_err(|_| hidden::close(listener))
+    let (head, fd) = make_fifo(flags)?;
+    let h = head.handle();
+    if let (Some(pipe), Ok(gate)) = (head.pipe(), gate::make()) {
+        pipe.take_gate(gate);
+    }
+    holding::begin(place, h, Hold::NONE, listener).inspect_err(|_| life::close(fd, h))?;
+    tell_other_holders(head, &place);
+    Ok(fd)
 }
 
 fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
@@ -214,7 +203,7 @@ fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
         match rendezvous::ask(&place, Request::Open) {
             Ok((Answer::Shared(parts), link)) => return Some(share(parts, place, link, flags)),
             Ok((answer, link)) => {
-                hidden::close(link);
+                drop(link);
                 match answer {
                     Answer::Connection(parts) => return Some(meet(parts, flags)),
                     Answer::Failed(libc::EAGAIN) if flags & libc::O_NONBLOCK == 0 => {}
@@ -254,12 +243,11 @@ fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
 }
 
 /// An end of a pipe that others hold too.
-fn share(mut parts: Received, place: Place, link: c_int, flags: c_int) -> Result<c_int, Errno> {
+fn share(mut parts: Received, place: Place, link: Owned, flags: c_int) -> Result<c_int, Errno> {
     let (side, fifo) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
-    let (head, fd) =
-        passing::take_end(&mut parts, side, fifo, cloexec).inspect_err(|_| hidden::close(link))?;
-    holding::follow(place, head.handle(), link);
+    let (head, fd) = passing::take_end(&mut parts, side, fifo, cloexec)?;
+    holding::follow(place, head.handle(), link.into_number());
     Ok(fd)
 }
 
@@ -332,9 +320,7 @@ fn answer(head: &'static Head, client: c_int) {
 
 /// A new pipe: one end as by I_SENDFD to the server, the other to the opener, none for us.
 fn answer_connection(head: &'static Head, client: c_int) -> Result<(), Errno> {
-    if head.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
     let (pipe, ends) = Pipe::create(false, libc::O_CLOEXEC)?;
     let sent = passing::send_end(head, pipe, 0, ends[0], true);
     if sent.is_ok()
@@ -374,10 +360,7 @@ fn is_answered(place: &Place) -> bool {
             return true;
         }
         match rendezvous::ask(place, Request::Probe) {
-            Ok((_, link)) => {
-                hidden::close(link);
-                return true;
-            }
+            Ok(_) => return true,
             Err(Silence::Failed(libc::EINTR)) => {}
             Err(Silence::Nobody) if !place.has_holder() => {
                 place.clear();
@@ -392,14 +375,15 @@ fn is_answered(place: &Place) -> bool {
 }
 
 /// The file, held by a hidden descriptor. EPERM unless it is this user's, or root asks.
-fn owned_file(path: &CStr) -> Result<(c_int, libc::stat), Errno> {
+fn owned_file(path: &CStr) -> Result<(Owned, libc::stat), Errno> {
     let file = sys::open(path, libc::O_PATH | libc::O_CLOEXEC, 0).and_then(hidden::hide)?;
+    let file = Owned(file);
+    let st = sys::fstat(file.number())?;
     let me = sys::getuid();
-    let owned = sys::fstat(file).and_then(|st| match me == 0 || st.st_uid == me {
+    match me == 0 || me == st.st_uid {
         true => Ok((file, st)),
         false => Err(libc::EPERM),
-    });
-    owned.inspect_err(|_| hidden::close(file))
+    }
 }
 
 fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {

@@ -46,10 +46,7 @@ fn with<T>(f: impl FnOnce(&mut Vec<Watch>) -> T) -> T {
 /// otherwise or [`unwatch`]. Errors: those of starting a thread.
 pub fn watch(fd: i32, serve: impl FnMut() -> Keep + Send + 'static) -> sys::Result<()> {
     start()?;
-    let event = libc::epoll_event {
-        events: (libc::EPOLLIN | libc::EPOLLRDHUP) as u32,
-        u64: fd as u64,
-    };
+    let event = sys::event((libc::EPOLLIN | libc::EPOLLRDHUP) as u32, fd as u64);
     let ep = BACKGROUND.epoll.load(Ordering::Acquire);
     with(|watches| {
         watches.retain(|w| w.fd != fd);

@@ -50,7 +50,7 @@ use headwater_host::hook::Hook;
 use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::roster::Roster;
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::table::{Handle, Kind};
 use headwater_host::{process, sys};
 
@@ -329,10 +329,7 @@ impl Head {
         // SAFETY: mapped, see `outgoing`.
         let header = unsafe { pipe::header_at(base) };
         let line = &header.cpus[(self.rings.load(Ordering::Relaxed) >> 2 & 1) as usize].cpu;
-        let cpu = sys::cpu().wrapping_add(1);
-        if line.load(Ordering::Relaxed) != cpu {
-            line.store(cpu, Ordering::Relaxed);
-        }
+        line.change_to(sys::cpu().wrapping_add(1));
     }
 
     /// As [`enter`](Head::enter).

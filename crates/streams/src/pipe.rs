@@ -9,7 +9,7 @@ pub mod words;
 use headwater_channel::bell;
 use headwater_channel::ring::{Data, Ring};
 use headwater_channel::segment::{HEADER_SIZE, Segment};
-use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, Exchange, Ordering};
 use headwater_host::{hidden, sys};
 
 use words::{ABI, HeadWords, Header};
@@ -147,8 +147,7 @@ impl Pipe {
     /// This process has left the end `side`, and keeps what is needed to use it again. The last that it does there.
     pub fn settle(&self, side: u32) {
         if self.heads_gone() {
-            let departures = &self.words(side).departures;
-            let _ = departures.compare_exchange(1, SETTLED, Ordering::AcqRel, Ordering::Relaxed);
+            self.words(side).departures.exchange(1, SETTLED);
         }
     }
 
@@ -251,10 +250,7 @@ impl Pipe {
 
     /// Gives a FIFO its gate, a hidden descriptor; closes it if it has one.
     pub fn take_gate(&self, gate: i32) {
-        let first = self
-            .gate
-            .compare_exchange(-1, gate, Ordering::AcqRel, Ordering::Relaxed);
-        if first.is_err() {
+        if !self.gate.exchange(-1, gate) {
             hidden::close(gate);
         }
     }

@@ -6,7 +6,7 @@ use crate::identity;
 use crate::lock::Owner;
 use crate::ring::RingState;
 use crate::shm::SharedSafe;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Exchange, Ordering, fence};
 use crate::{bell, sys};
 
 use super::Channel;
@@ -97,10 +97,7 @@ impl Channel {
             self.announce(me);
         }
         let cpu = sys::cpu().wrapping_add(1);
-        let line = &header.cpus[i].cpu;
-        if line.load(Ordering::Relaxed) != cpu {
-            line.store(cpu, Ordering::Relaxed);
-        }
+        header.cpus[i].cpu.change_to(cpu);
         me
     }
 

@@ -175,11 +175,10 @@ impl From<ReceiveError> for io::Error {
     fn from(e: ReceiveError) -> io::Error {
         let kind = match e {
             ReceiveError::Empty => io::ErrorKind::WouldBlock,
-            ReceiveError::TooLong { .. } => io::ErrorKind::InvalidData,
             ReceiveError::Closed => io::ErrorKind::UnexpectedEof,
             ReceiveError::Interrupted => io::ErrorKind::Interrupted,
             ReceiveError::Busy => io::ErrorKind::Deadlock,
-            ReceiveError::Corrupt => io::ErrorKind::InvalidData,
+            ReceiveError::TooLong { .. } | ReceiveError::Corrupt => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, e)
     }

@@ -48,7 +48,8 @@ impl Channel {
             }
         };
         self.enter();
-        if self.spin && self.spin_for(want) == Outcome::Ready {
+        let holds = || self.holds(want);
+        if self.spin && self.learner(want).wait(|| self.peer_cpu(), holds) == Outcome::Ready {
             return Ok(());
         }
         if hand_off.pass() {
@@ -62,11 +63,6 @@ impl Channel {
             rung: false,
             hand_off,
         })
-    }
-
-    fn spin_for(&self, want: Want) -> Outcome {
-        let holds = || self.holds(want);
-        self.learner(want).wait(|| self.peer_cpu(), holds)
     }
 
     fn learner(&self, want: Want) -> &Learner {

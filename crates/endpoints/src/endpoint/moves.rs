@@ -1,6 +1,6 @@
 //! The endpoint's state: which requests it allows, and what these and the provider's news make of it.
 
-use headwater_providers::provider::{Arrived, Event, Outcome, Pending, Provider};
+use headwater_providers::provider::{Adoption, Arrived, Event, Outcome, Provider};
 use headwater_tpi::option::{List, T_ALLOPT, T_CURRENT, T_NOTSUPPORT};
 use headwater_tpi::state::{self, Event as Move, State};
 use headwater_tpi::{Refusal, error, refuse};
@@ -17,11 +17,7 @@ impl Core {
     }
 
     /// A request that was not adopted goes back to where it came from.
-    pub(super) fn adopted_or_back(
-        &mut self,
-        seq: i32,
-        adopted: Result<(), (Refusal, Pending)>,
-    ) -> Outcome<()> {
+    pub(super) fn adopted_or_back(&mut self, seq: i32, adopted: Adoption) -> Outcome<()> {
         adopted.map_err(|(refusal, request)| {
             self.provider.return_request(seq, request);
             refusal

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use headwater_channel::shm::SharedSafe;
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sync::{AtomicU32, Exchange, Ordering};
 use headwater_host::sys;
 use headwater_tpi::state::{self, Event as Move, State};
 
@@ -86,14 +86,9 @@ pub fn fresh(state: State) -> Option<&'static Shared> {
     });
     let all = (*all)?;
     let next = || &all.each[all.given.fetch_add(1, Ordering::Relaxed) as usize % MOST];
-    let is_free = |s: &&Shared| {
-        let taken = s
-            .holders
-            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
-        taken.is_ok()
-    };
     let mut each = (0..TRIES).map(|_| next());
-    let shared = each.find(is_free).unwrap_or_else(next);
+    let free = each.find(|s| s.holders.exchange(0, 1));
+    let shared = free.unwrap_or_else(next);
     let standing = Standing {
         state,
         outstanding: 0,

@@ -242,10 +242,7 @@ fn set(epoll: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
         return true;
     }
-    let event = libc::epoll_event {
-        events: events | libc::EPOLLONESHOT as u32,
-        u64: fd as u64,
-    };
+    let event = sys::event(events | libc::EPOLLONESHOT as u32, fd as u64);
     match sys::epoll_set(epoll, libc::EPOLL_CTL_MOD, fd, event) {
         Err(libc::ENOENT) => sys::epoll_set(epoll, libc::EPOLL_CTL_ADD, fd, event).is_ok(),
         modified => modified.is_ok(),

@@ -52,6 +52,7 @@ pub struct queue_t {
 }
 
 /// qband(9S): a priority band above 0. They go with their queue.
+#[derive(Default)]
 #[repr(C)]
 pub struct qband {
     pub(crate) qb_next: OnceCell<Box<qband>>,
@@ -427,14 +428,9 @@ impl queue_t {
             let band = link.get_or_init(|| {
                 self.q_nband.set(at);
                 Box::new(qband {
-                    qb_next: OnceCell::new(),
-                    qb_count: Cell::new(0),
-                    qb_first: Cell::new(None),
-                    qb_last: Cell::new(None),
                     qb_hiwat: self.q_hiwat.clone(),
                     qb_lowat: self.q_lowat.clone(),
-                    qb_flag: Cell::new(0),
-                    qb_pad1: 0,
+                    ..qband::default()
                 })
             });
             if at >= n {

@@ -93,7 +93,7 @@ pub fn guard_copies() {
 /// Puts the wrapper in the place of the default action. Another thread may install a handler meanwhile, which stays.
 fn take_default(signal: i32) {
     let seen = Action::of(signal);
-    if !Kernels::of(signal).is_default() || !replace(signal, seen, Action(0)) {
+    if Kernels::of(signal).handler != libc::SIG_DFL || !replace(signal, seen, Action(0)) {
         return;
     }
     // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.

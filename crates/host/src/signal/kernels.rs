@@ -4,9 +4,10 @@ use syscalls::{Sysno, syscall};
 
 use super::{Action, wrapper};
 
+#[derive(Default)]
 #[repr(C)]
 pub struct Kernels {
-    handler: usize,
+    pub handler: usize,
     flags: u64,
     restorer: usize,
     mask: u64,
@@ -14,12 +15,7 @@ pub struct Kernels {
 
 impl Kernels {
     pub fn of(signal: i32) -> Kernels {
-        let mut k = Kernels {
-            handler: 0,
-            flags: 0,
-            restorer: 0,
-            mask: 0,
-        };
+        let mut k = Kernels::default();
         let none = core::ptr::null::<Kernels>();
         // SAFETY: k is writable.
         let _ = unsafe { syscall!(Sysno::rt_sigaction, signal, none, &mut k as *mut Kernels, 8) };
@@ -29,10 +25,6 @@ impl Kernels {
     /// Does the signal come to us?
     pub fn is_ours(&self) -> bool {
         self.handler == wrapper as *const () as usize
-    }
-
-    pub fn is_default(&self) -> bool {
-        self.handler == libc::SIG_DFL
     }
 
     /// The default action, with the flags that the program gave.

@@ -29,7 +29,7 @@ pub struct Run {
     /// What the flusher has sent: all up to this one.
     pushed: u64,
     /// The kernel had no room for the last one: a pause means nothing.
-    stalled: bool,
+    pub stalled: bool,
 }
 
 /// What the flusher has to do.
@@ -61,17 +61,6 @@ impl Run {
         self.gathered = true;
         flusher::hold_lazily();
         true
-    }
-
-    /// Is the next send the rest of the last?
-    #[inline]
-    pub fn is_stalled(&self) -> bool {
-        self.stalled
-    }
-
-    /// The kernel has not taken all of it.
-    pub fn stall(&mut self) {
-        self.stalled = true;
     }
 
     /// Something else comes. True if the kernel is to be told.

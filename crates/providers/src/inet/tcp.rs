@@ -23,7 +23,9 @@ use super::settings::Chosen;
 use super::{local, poll};
 use crate::loopback::link::End;
 use crate::options::{self, Known};
-use crate::provider::{Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending};
+use crate::provider::{
+    Adoption, Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending,
+};
 
 mod image;
 mod listener;
@@ -371,12 +373,7 @@ impl Provider for Tcp {
         }
     }
 
-    fn adopt(
-        &mut self,
-        request: Pending,
-        opts: &[u8],
-        _data: &[u8],
-    ) -> Result<(), (Refusal, Pending)> {
+    fn adopt(&mut self, request: Pending, opts: &[u8], _data: &[u8]) -> Adoption {
         let mut request = match request.downcast::<Request>() {
             Ok(request) => request,
             Err(other) => return Err((Refusal::new(TPROVMISMATCH), other)),

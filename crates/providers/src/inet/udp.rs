@@ -255,9 +255,7 @@ impl Provider for Udp {
         if len > LARGEST {
             return Err(Refusal::new(TBADDATA));
         }
-        if !self.errors.is_empty() {
-            return Err(Refusal::new(TLOOK));
-        }
+        self.errors.check()?;
         if opts.is_empty() && self.outgoing.join(&to, data, len) {
             if self.outgoing.is_full() {
                 self.send_held();
@@ -267,9 +265,7 @@ impl Provider for Udp {
         if self.outgoing.pending() > 0 && !self.send_held() {
             return Err(Refusal::new(TFLOW));
         }
-        if !self.errors.is_empty() {
-            return Err(Refusal::new(TLOOK));
-        }
+        self.errors.check()?;
         if opts.is_empty() {
             if self.outgoing.begins(&to, len) {
                 if self.hears_errors() {
@@ -294,9 +290,7 @@ impl Provider for Udp {
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
         (into.addr_len, into.opts_len, into.data_len, into.more) = (0, 0, 0, false);
         let there = self.errors.is_empty() && self.fill();
-        if !self.errors.is_empty() {
-            return Err(Refusal::new(TLOOK));
-        }
+        self.errors.check()?;
         if !there {
             self.flush();
             return Err(nothing(!self.errors.is_empty()));
@@ -344,11 +338,8 @@ impl Provider for Udp {
     }
 
     fn ready(&mut self, want: u32) -> u32 {
-        if !self.incoming.is_empty() || !self.errors.is_empty() {
-            want & IN
-        } else {
-            0
-        }
+        let any = !self.incoming.is_empty() || !self.errors.is_empty();
+        if any { want & IN } else { 0 }
     }
 
     /// An error is something to be taken.

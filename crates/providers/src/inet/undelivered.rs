@@ -48,6 +48,11 @@ impl Undelivered {
         self.known.is_empty()
     }
 
+    /// TLOOK: there is one to be told first.
+    pub fn check(&self) -> Outcome<()> {
+        self.is_empty().then_some(()).ok_or(Refusal::new(TLOOK))
+    }
+
     pub fn clear(&mut self) {
         *self = Undelivered::default();
     }

@@ -14,7 +14,8 @@ use super::sizes::{Held, Wishes};
 use super::{Owned, Space, check_address, check_options, check_user_data, name};
 use crate::options::{self, GENERIC, Remembered};
 use crate::provider::{
-    self, Arrived, Event, IN, Outcome, Pending, Provider, Received, Sending, Waiter, nothing,
+    self, Adoption, Arrived, Event, IN, Outcome, Pending, Provider, Received, Sending, Waiter,
+    nothing,
 };
 
 const OUT: u32 = provider::OUT | libc::POLLWRBAND as u32;
@@ -212,12 +213,7 @@ impl Provider for Circuit {
         }
     }
 
-    fn adopt(
-        &mut self,
-        request: Pending,
-        opts: &[u8],
-        data: &[u8],
-    ) -> Result<(), (Refusal, Pending)> {
+    fn adopt(&mut self, request: Pending, opts: &[u8], data: &[u8]) -> Adoption {
         let request = match request.downcast::<Request>() {
             Ok(request) if request.space == self.space => request,
             Ok(request) => return Err((Refusal::new(TPROVMISMATCH), request)),
@@ -332,11 +328,8 @@ impl Provider for Circuit {
             (None, Some(listening)) => listening.has_news(),
             (None, None) => false,
         };
-        if known || self.failed.is_some() {
-            want & IN
-        } else {
-            0
-        }
+        let any = known || self.failed.is_some();
+        if any { want & IN } else { 0 }
     }
 
     fn kernel_wants(&self, want: u32) -> u32 {

@@ -339,11 +339,7 @@ impl Listening {
     }
 
     fn change(&self, what: i32, fd: i32, events: u32) -> sys::Result<()> {
-        let event = libc::epoll_event {
-            events,
-            u64: fd as u64,
-        };
-        sys::epoll_set(self.set.number(), what, fd, event)
+        sys::epoll_set(self.set.number(), what, fd, sys::event(events, fd as u64))
     }
 }
 

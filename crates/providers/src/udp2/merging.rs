@@ -29,8 +29,8 @@ pub struct Merging {
     /// From the ring since the last look at the kernel, and how many may be.
     since: u32,
     after: u32,
-    /// The last look at the kernel found something.
-    by_wire: bool,
+    /// The last look at the kernel found something: so what comes next is likely to come by it.
+    pub by_wire: bool,
 }
 
 impl Default for Merging {
@@ -75,11 +75,6 @@ impl Merging {
         } else {
             (self.after * 2).min(RARELY)
         };
-    }
-
-    /// Is what comes next likely to come by the kernel?
-    pub fn comes_by_wire(&self) -> bool {
-        self.by_wire
     }
 }
 

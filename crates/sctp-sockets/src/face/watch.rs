@@ -391,10 +391,7 @@ fn add(set: i32, fd: i32, events: u32) -> bool {
     if fd < 0 {
         return true;
     }
-    let event = epoll_event {
-        events,
-        u64: fd as u64,
-    };
+    let event = sys::event(events, fd as u64);
     let added = sys::epoll_set(set, libc::EPOLL_CTL_ADD, fd, event);
     if added == Err(libc::EEXIST) {
         // Left from an earlier association by the same pipe: registering it anew makes an edge of what there is.

@@ -74,10 +74,9 @@ impl Core {
 
     /// As [`Core::one_or_future`], to be changed.
     pub(super) fn whom_or_future(&self, id: AssocT) -> sys::Result<Whom> {
-        Ok(match self.one_or_future(id)? {
-            Some(found) => Whom::only(found),
-            None => Whom::future(),
-        })
+        Ok(self
+            .one_or_future(id)?
+            .map_or_else(Whom::future, Whom::only))
     }
 
     pub(super) fn everybody(&self) -> Whom {

@@ -172,10 +172,7 @@ impl Endpoint {
                 }
             }
         };
-        let vectors = match &offer.vectors {
-            Some(_) => self.vectors(&config),
-            None => None,
-        };
+        let vectors = offer.vectors.as_ref().and_then(|_| self.vectors(&config));
         let mut peer = offer.addresses.clone();
         peer.retain(|a| *a != arrived.from);
         peer.truncate(crate::path::PATHS - 1);

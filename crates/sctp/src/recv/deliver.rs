@@ -22,10 +22,10 @@ impl Receiver {
         };
         if !head.unordered && self.order.is_past(head.stream, head.number) {
             // What was given up may still be on its way.
-            return match self.skipped_to {
-                Some(_) => Ok(()),
-                None => Err("a stream sequence number twice"),
-            };
+            return self
+                .skipped_to
+                .map(drop)
+                .ok_or("a stream sequence number twice");
         }
         self.bytes += data.payload.len();
         if data.begin && data.end && self.pieces.is_empty() {
@@ -159,7 +159,9 @@ impl Receiver {
 
     /// Begins delivery of messages that are large, or of one when the window is used up and there is nothing else to read.
     pub(super) fn deliver_partially(&mut self) {
-        while self.pieces.has_open() && (self.delivering == 0 || self.config.interleaved_delivery) {
+        while !self.pieces.open.is_empty()
+            && (self.delivering == 0 || self.config.interleaved_delivery)
+        {
             let starved = self.ready.is_empty() && self.room() < self.silly();
             if !starved && !self.large_waits {
                 return;

@@ -30,42 +30,34 @@ pub struct Slot {
 }
 
 impl Slot {
-    pub const ALL: RangeInclusive<Slot> = Slot::of_tsn(0)..=Slot {
-        stream: u16::MAX,
-        unordered: true,
-        number: u32::MAX,
-        index: u64::MAX,
-    };
+    pub const ALL: RangeInclusive<Slot> =
+        Slot::of_tsn(0)..=Slot::new(true, u16::MAX, u32::MAX, u64::MAX);
 
     /// All places of ordered messages.
-    pub const ORDERED: RangeInclusive<Slot> = Slot::of_tsn(0)..=Slot {
-        unordered: false,
-        stream: u16::MAX,
-        number: u32::MAX,
-        index: u64::MAX,
-    };
+    pub const ORDERED: RangeInclusive<Slot> =
+        Slot::of_tsn(0)..=Slot::new(false, u16::MAX, u32::MAX, u64::MAX);
+
+    const fn new(unordered: bool, stream: u16, number: u32, index: u64) -> Slot {
+        Slot {
+            unordered,
+            stream,
+            number,
+            index,
+        }
+    }
 
     /// Of a fragment of DATA.
     pub const fn of_tsn(tsn: u64) -> Slot {
-        Slot {
-            stream: 0,
-            unordered: false,
-            number: 0,
-            index: tsn,
-        }
+        Slot::new(false, 0, 0, tsn)
     }
 
     /// Of this chunk.
     pub fn of_data(tsn: u64, data: &Data) -> Slot {
-        match data.interleaved {
-            true => Slot {
-                unordered: data.unordered,
-                stream: data.stream,
-                number: data.mid.0,
-                index: if data.begin { 0 } else { u64::from(data.fsn) },
-            },
-            false => Slot::of_tsn(tsn),
+        if !data.interleaved {
+            return Slot::of_tsn(tsn);
         }
+        let index = if data.begin { 0 } else { data.fsn.into() };
+        Slot::new(data.unordered, data.stream, data.mid.0, index)
     }
 
     /// All places of these messages of a stream.
@@ -74,12 +66,7 @@ impl Slot {
         unordered: bool,
         numbers: RangeInclusive<u32>,
     ) -> RangeInclusive<Slot> {
-        let of = |number, index| Slot {
-            stream,
-            unordered,
-            number,
-            index,
-        };
+        let of = |number, index| Slot::new(unordered, stream, number, index);
         of(*numbers.start(), 0)..=of(*numbers.end(), u64::MAX)
     }
 
@@ -192,7 +179,8 @@ pub struct Dropped {
 #[derive(Debug, Default)]
 pub struct Reassembly {
     interleaved: bool,
-    open: BTreeMap<Slot, Message>,
+    /// Messages whose beginning has come.
+    pub open: BTreeMap<Slot, Message>,
     loose: BTreeMap<Slot, Loose>,
     /// Messages of `open` that are not being delivered, by their first TSN. The place that such a message waits for is the first one
     /// of `open` from the one noted here on, so that nothing has to be changed as it grows.
@@ -219,11 +207,6 @@ impl Reassembly {
     /// Messages and single fragments.
     pub fn len(&self) -> usize {
         self.open.len() + self.loose.len()
-    }
-
-    /// Are there messages whose beginning has come?
-    pub fn has_open(&self) -> bool {
-        !self.open.is_empty()
     }
 
     pub fn add(&mut self, fragment: &Fragment) -> Result<Added, &'static str> {

@@ -18,6 +18,9 @@ const MISSES: u8 = 3;
 /// What one SACK acknowledges for the first time.
 #[derive(Default)]
 struct Tally {
+    /// The cumulative acknowledgement is further than before, and Fast Recovery was on.
+    advanced: bool,
+    recovering: bool,
     bytes: [usize; PATHS],
     /// What was sent on paths that are gone.
     elsewhere: usize,
@@ -99,9 +102,11 @@ impl Sender {
         paths: &mut Paths,
         timers: &mut Timers,
     ) -> Acked {
-        let advanced = upto > self.out.first();
-        let recovering = self.recovery.is_some();
-        let mut tally = Tally::default();
+        let mut tally = Tally {
+            advanced: upto > self.out.first(),
+            recovering: self.recovery.is_some(),
+            ..Tally::default()
+        };
         self.pop_acknowledged(now, upto, &mut tally, paths);
         let window = news.as_ref().map(|(window, _)| *window);
         if let Some((_, gaps)) = news
@@ -112,9 +117,9 @@ impl Sender {
         if self.recovery.is_some_and(|exit| upto >= exit) {
             self.recovery = None;
         }
-        let acked = self.grow_windows(now, &tally, advanced, recovering, paths);
+        let acked = self.grow_windows(now, &tally, paths);
         if !self.out.sacked.is_empty() {
-            self.count_missing(now, &tally, advanced, recovering, paths);
+            self.count_missing(now, &tally, paths);
         }
         if let Some(window) = window {
             self.new_window(now, window, paths);
@@ -276,14 +281,8 @@ impl Sender {
         }
     }
 
-    fn grow_windows(
-        &mut self,
-        now: Time,
-        tally: &Tally,
-        advanced: bool,
-        recovering: bool,
-        paths: &mut Paths,
-    ) -> Acked {
+    fn grow_windows(&mut self, now: Time, tally: &Tally, paths: &mut Paths) -> Acked {
+        let (advanced, recovering) = (tally.advanced, tally.recovering);
         let mut bytes = tally.elsewhere;
         for id in PathId::each(tally.paths) {
             let acked = tally.bytes[usize::from(id.0)];
@@ -309,16 +308,9 @@ impl Sender {
     }
 
     /// Counts missing reports by the HTNA algorithm, and marks what is to be fast retransmitted (RFC 9260 section 7.2.4).
-    fn count_missing(
-        &mut self,
-        now: Time,
-        tally: &Tally,
-        advanced: bool,
-        recovering: bool,
-        paths: &mut Paths,
-    ) {
+    fn count_missing(&mut self, now: Time, tally: &Tally, paths: &mut Paths) {
         let highest = self.out.sacked.last().map_or(0, |(_, to)| *to);
-        let limit = match recovering && advanced {
+        let limit = match tally.recovering && tally.advanced {
             true => highest,
             false => highest.min(tally.newest),
         };

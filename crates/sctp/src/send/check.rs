@@ -59,7 +59,7 @@ impl Sender {
         assert_eq!(self.out.lost.len(), lost, "lost chunks");
         assert_eq!(self.buffered, bytes + self.unsent(), "bytes buffered");
         assert!(
-            self.forward_point() >= self.out.first(),
+            self.forward.advanced >= self.out.first(),
             "Advanced.Peer.Ack.Point is behind"
         );
         self.out.check();

@@ -47,7 +47,8 @@ impl Sender {
             self.out.get_mut(place).timed_out = true;
             self.lose(now, place, paths);
         }
-        self.out.next_round(id);
+        // Nothing is in flight there any more, and what was may again be fast retransmitted.
+        self.out.side(id).round += 1;
         self.advance();
     }
 

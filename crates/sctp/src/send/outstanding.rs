@@ -69,7 +69,7 @@ pub(super) struct Side {
     flying: BTreeSet<u64>,
     /// T3 and the end of a path begin a new round, so that neither has to look at all that was ever sent here. Chunks of earlier
     /// rounds than `since` were on another path, which had this number and is gone.
-    round: u32,
+    pub round: u32,
     since: u32,
 }
 
@@ -247,11 +247,6 @@ impl Outstanding {
         let here = |side: &Side| chunk.round >= side.since;
         let stays = chunk.state == State::InFlight || self.side_of(chunk.path).is_none_or(here);
         stays.then_some(chunk.path)
-    }
-
-    /// Nothing is in flight on the path any more, and what was there may again be fast retransmitted.
-    pub fn next_round(&mut self, path: PathId) {
-        self.side(path).round += 1;
     }
 
     /// The path is gone, and nothing in flight there.

@@ -26,7 +26,7 @@ pub struct ForwardPlan {
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
     /// Advanced.Peer.Ack.Point: everything before this place is acknowledged or given up.
-    advanced: u64,
+    pub advanced: u64,
     /// What it was when it was told last; how far that went; when, and on which path.
     told: u64,
     told_to: u64,
@@ -152,10 +152,6 @@ impl Sender {
             timers.set_if_stopped(Timer::T3(id), now + path.rto.current());
         }
         true
-    }
-
-    pub(super) fn forward_point(&self) -> u64 {
-        self.forward.advanced
     }
 
     /// A FORWARD-TSN was sent on this path and is not answered.

@@ -33,7 +33,7 @@ pub(super) struct Queues {
     pub begun: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Stream {
     list: List,
     /// The next SSN or MID, and the next MID of unordered messages; of this generation.
@@ -64,7 +64,7 @@ pub(super) struct Open {
 
 /// What waits for the stream to be released, or for the end of the stream's message that goes on: chunks of one message are not
 /// mixed with those of another of its stream.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 struct Held {
     list: List,
     /// By [`Queues::hold`].
@@ -80,7 +80,7 @@ struct List {
 impl Queues {
     pub fn new(streams: u16, kind: SchedulerKind, interleave: bool) -> Queues {
         Queues {
-            streams: vec![Stream::NEW; usize::from(streams)],
+            streams: vec![Stream::default(); usize::from(streams)],
             scheduler: kind.make(),
             kind,
             values: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl Queues {
     }
 
     pub fn set_streams(&mut self, number: u16) {
-        self.streams.resize(usize::from(number), Stream::NEW);
+        self.streams.resize(usize::from(number), Stream::default());
     }
 
     pub fn set_interleave(&mut self, on: bool) {
@@ -130,7 +130,7 @@ impl Queues {
         let goes_on = |other: &Open| !other.discarding;
         let other = self.open.get(&(stream, !unordered));
         if begin && (self.holds_all || other.is_some_and(goes_on)) {
-            self.held.entry(stream).or_insert(Held::NEW);
+            self.held.entry(stream).or_default();
         }
         match self.held.get_mut(&stream) {
             Some(held) if begin || after != NONE => {
@@ -201,10 +201,7 @@ impl Queues {
     /// What is sent next.
     #[inline]
     pub fn turn(&self) -> Option<(u16, Slot)> {
-        let stream = match self.locked {
-            Some(stream) => stream,
-            None => self.scheduler.next()?,
-        };
+        let stream = self.locked.or_else(|| self.scheduler.next())?;
         let head = self.streams[usize::from(stream)].list.head;
         (head != NONE).then_some((stream, head))
     }
@@ -343,7 +340,7 @@ impl Queues {
 
     /// New messages of the stream wait until it is released.
     pub fn hold(&mut self, stream: u16) {
-        self.held.entry(stream).or_insert(Held::NEW).on_request = true;
+        self.held.entry(stream).or_default().on_request = true;
     }
 
     /// Those of all streams, with no work for any of them: a peer may ask for it again and again.
@@ -417,17 +414,6 @@ impl Queues {
 }
 
 impl Stream {
-    const NEW: Stream = Stream {
-        list: List::EMPTY,
-        generation: 0,
-        ordered: 0,
-        unordered: 0,
-        current: 0,
-        fragment: 0,
-        current_unordered: false,
-        outstanding: 0,
-    };
-
     #[inline]
     fn begin(&mut self, unordered: bool, interleave: bool, generation: u32) {
         if self.generation != generation {
@@ -450,19 +436,16 @@ impl Stream {
     }
 }
 
-impl Held {
-    const NEW: Held = Held {
-        list: List::EMPTY,
-        on_request: false,
-    };
+impl Default for List {
+    fn default() -> List {
+        List {
+            head: NONE,
+            tail: NONE,
+        }
+    }
 }
 
 impl List {
-    const EMPTY: List = List {
-        head: NONE,
-        tail: NONE,
-    };
-
     #[inline]
     fn push(&mut self, store: &mut Store, slot: Slot) {
         store[slot].previous = self.tail;

@@ -471,9 +471,5 @@ fn only_u32(value: &[u8]) -> Result<u32, Malformed> {
 }
 
 fn nothing<'a>(value: &[u8], chunk: Chunk<'a>) -> Result<Chunk<'a>, Malformed> {
-    if value.is_empty() {
-        Ok(chunk)
-    } else {
-        Err(Malformed::Length)
-    }
+    value.is_empty().then_some(chunk).ok_or(Malformed::Length)
 }

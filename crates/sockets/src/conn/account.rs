@@ -3,11 +3,11 @@
 use core::time::Duration;
 
 use headwater_host::counters::{self, Counter, Reason};
-use headwater_host::sync::{AtomicU64, Ordering};
+use headwater_host::sync::{AtomicU64, Exchange, Ordering};
 use headwater_host::sys;
 
 use crate::conn::entries::all;
-use crate::conn::{Conn, Phase, Role, clear};
+use crate::conn::{Conn, Phase, Role};
 use crate::worth;
 
 /// Of a carried connection: this process took it over; it counts as accelerated; it counts as one that fell back.
@@ -170,15 +170,13 @@ impl Conn {
 
     /// After fork, in the child: what was moved before is the parent's.
     pub fn restart_counts(&self) {
-        clear(&self.account_kept);
+        self.account_kept.change_to(0);
         if self.phase() == Phase::Tracked && self.role() == Role::Server {
             let before = self.operations.load(Ordering::Relaxed).wrapping_add(1);
             self.inherited.store(before, Ordering::Relaxed);
         }
         for word in self.moved.iter().chain([&self.credited]) {
-            if word.load(Ordering::Relaxed) != 0 {
-                word.store(0, Ordering::Relaxed);
-            }
+            word.change_to(0);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use headwater_host::sync::Ordering;
+use headwater_host::sync::{Exchange, Ordering};
 use headwater_host::{process, sys};
 
-use crate::conn::{Conn, clear};
+use crate::conn::Conn;
 use crate::segment::View;
 
 /// How far a connection is with its end in this process.
@@ -129,8 +129,8 @@ impl Conn {
 
     /// After fork, in the child: the calls of other threads are the parent's.
     pub fn forget_calls(&self) {
-        clear(&self.pins);
-        clear(&self.using);
+        self.pins.change_to(0);
+        self.using.change_to(0);
         if self.closed.load(Ordering::Relaxed) == Closed::Taking as u32 {
             self.close_step(Closed::Taking, Closed::Open);
         }

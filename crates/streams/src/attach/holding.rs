@@ -19,6 +19,7 @@ use super::rendezvous::{self, Request};
 use super::unix;
 use crate::background::{self, Keep};
 use crate::head::{self, Head, life};
+use crate::pipe::Owned;
 
 /// How often taking over is tried before somebody else must have done it.
 const TRIES: u32 = 200;
@@ -38,13 +39,13 @@ impl Hold {
         file: -1,
     };
 
-    /// Of a stream by its descriptor `fd`; `file` is taken over if it succeeds.
-    pub fn take(head: &'static Head, fd: c_int, file: c_int) -> sys::Result<Hold> {
-        let stream = sys::dup_above(fd, 0).and_then(hidden::hide)?;
+    /// Of a stream by its descriptor `fd`.
+    pub fn take(head: &'static Head, fd: c_int, file: Owned) -> sys::Result<Hold> {
+        let stream = Owned(sys::dup_above(fd, 0).and_then(hidden::hide)?);
         if !life::hold(head) {
-            hidden::close(stream);
             return Err(libc::EBADF);
         }
+        let (stream, file) = (stream.into_number(), file.into_number());
         head.fd.store(stream, Ordering::Relaxed);
         Ok(Hold { stream, file })
     }
@@ -96,10 +97,13 @@ impl Holding {
 static HOLDINGS: Private<Vec<Holding>> = Private::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// This process answers for `place`, by `listener`, which is taken over if it succeeds.
-pub fn begin(place: Place, h: Handle, hold: Hold, listener: c_int) -> sys::Result<()> {
-    let id = add(place, h, hold, listener, -1);
-    background::watch(listener, move || serve_listener(id)).inspect_err(|_| drop(take_out(id)))
+/// This process answers for `place`, by `listener`.
+pub fn begin(place: Place, h: Handle, hold: Hold, listener: Owned) -> sys::Result<()> {
+    let id = add(place, h, hold, listener.number(), -1);
+    background::watch(listener.number(), move || serve_listener(id))
+        .inspect_err(|_| drop(take_out(id)))?;
+    listener.into_number();
+    Ok(())
 }
 
 /// This process holds the end that another attached: it can answer for it from now on.
@@ -284,9 +288,9 @@ fn takes_over(id: u64) -> bool {
     }
     place.join();
     let done = match rendezvous::listen(&place) {
-        Ok(listener) => answers(id, listener),
+        Ok(listener) => answers(id, listener.into_number()),
         Err(libc::EADDRINUSE) => rendezvous::connect(&place, Request::Watch)
-            .is_ok_and(|server| learns_end_of(id, server)),
+            .is_ok_and(|server| learns_end_of(id, server.into_number())),
         Err(_) => false,
     };
     with(id, |held| held.tries = false);

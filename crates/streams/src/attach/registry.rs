@@ -10,7 +10,7 @@ use headwater_channel::lock::{Lock, Owner};
 use headwater_channel::shm::SharedSafe;
 use headwater_host::log::{self, Level};
 use headwater_host::shared::{self, Shared};
-use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::{process, sys};
 
 /// The layout's version is part of the file's name.
@@ -197,11 +197,7 @@ impl Place {
         for holder in &slot.holders {
             let seen = holder.load(Ordering::Relaxed);
             let free = seen == 0 || process::dead(Owner::from_bits(seen));
-            if free
-                && holder
-                    .compare_exchange(seen, me, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-            {
+            if free && holder.exchange(seen, me) {
                 return;
             }
         }
@@ -213,7 +209,7 @@ impl Place {
         let me = process::owner().bits();
         if self.is_current() {
             for holder in &slot.holders {
-                let _ = holder.compare_exchange(me, 0, Ordering::AcqRel, Ordering::Relaxed);
+                holder.exchange(me, 0);
             }
         }
     }

@@ -9,6 +9,7 @@ use libc::c_int;
 use super::registry::{Key, Place};
 use super::rights::{self, Body, Received};
 use super::unix;
+use crate::pipe::Owned;
 
 const MAGIC: u64 = 0x4857_4154;
 /// How long an answer may take, in nanoseconds, and how often a signal is looked for meanwhile.
@@ -54,12 +55,11 @@ pub enum Silence {
 }
 
 /// Binds the address of an attachment. EADDRINUSE: somebody has it.
-pub fn listen(place: &Place) -> sys::Result<c_int> {
+pub fn listen(place: &Place) -> sys::Result<Owned> {
     let fd = socket()?;
-    sys::bind(fd, &address(place))
-        .and_then(|()| sys::listen(fd, 128))
-        .map(|()| fd)
-        .inspect_err(|_| hidden::close(fd))
+    sys::bind(fd.number(), &address(place))?;
+    sys::listen(fd.number(), 128)?;
+    Ok(fd)
 }
 
 /// A request that came; `None` at the end of the connection. EAGAIN.
@@ -102,24 +102,22 @@ fn body(what: u64, more: u64) -> Body {
 
 /// Connects to whoever has bound the address, and asks. The connection comes back with the answer; it ends when the other
 /// side gives the stream up. Failed(EINTR): a signal was caught.
-pub fn ask(place: &Place, request: Request) -> Result<(Answer, c_int), Silence> {
+pub fn ask(place: &Place, request: Request) -> Result<(Answer, Owned), Silence> {
     let fd = connect(place, request)?;
-    wait_for_answer(fd)
-        .map(|answer| (answer, fd))
-        .inspect_err(|_| hidden::close(fd))
+    Ok((wait_for_answer(fd.number())?, fd))
 }
 
 /// Connects and leaves a request, which need not be answered.
-pub fn connect(place: &Place, request: Request) -> Result<c_int, Silence> {
+pub fn connect(place: &Place, request: Request) -> Result<Owned, Silence> {
     let fd = socket().map_err(Silence::Failed)?;
-    let outcome = match unix::connect(fd, &address(place)) {
-        Err(libc::ECONNREFUSED) => Err(Silence::Nobody),
+    unix::connect(fd.number(), &address(place)).map_err(|e| match e {
+        libc::ECONNREFUSED => Silence::Nobody,
         // Its backlog is full: later.
-        Err(libc::EAGAIN) => Err(Silence::Gone),
-        Err(e) => Err(Silence::Failed(e)),
-        Ok(()) => rights::send(fd, &body(request as u64, 0), &[], false).map_err(|_| Silence::Gone),
-    };
-    outcome.map(|()| fd).inspect_err(|_| hidden::close(fd))
+        libc::EAGAIN => Silence::Gone,
+        e => Silence::Failed(e),
+    })?;
+    rights::send(fd.number(), &body(request as u64, 0), &[], false).map_err(|_| Silence::Gone)?;
+    Ok(fd)
 }
 
 /// Waits until the other side ends the connection, for a while.
@@ -170,8 +168,8 @@ pub fn pause(ns: u64) {
     let _ = sys::ppoll(&mut [], Some(ns));
 }
 
-fn socket() -> sys::Result<c_int> {
-    unix::socket().and_then(hidden::hide)
+fn socket() -> sys::Result<Owned> {
+    unix::socket().and_then(hidden::hide).map(Owned)
 }
 
 fn address(place: &Place) -> (libc::sockaddr_un, u32) {

@@ -45,11 +45,11 @@ impl Received {
         fd
     }
 
-    /// Takes a descriptor out for the program: the lowest number, open across exec. EMFILE.
-    pub fn take_visible(&mut self, at: usize, cloexec: bool) -> sys::Result<c_int> {
-        let fd = pipe::duplicate(self.fds[at], cloexec)?;
-        hidden::close(core::mem::replace(&mut self.fds[at], -1));
-        Ok(fd)
+    /// Takes the first descriptor out for the program, which does not know it yet: the lowest number. EMFILE.
+    pub fn take_visible(&mut self, cloexec: bool) -> sys::Result<Passed> {
+        let fd = pipe::duplicate(self.fds[0], cloexec)?;
+        hidden::close(core::mem::replace(&mut self.fds[0], -1));
+        Ok(Passed::of(fd))
     }
 
     /// Moves the descriptors out of the program's way. EMFILE: not all of them are left.

@@ -229,11 +229,8 @@ pub unsafe fn ioctl(head: &'static Head, request: u32, arg: usize) -> Result<c_i
             I_PEEK => peek(head, pointer(arg)?),
             I_FDINSERT => fdinsert(head, pointer(arg)?),
             I_SENDFD => {
-                let fd = arg as c_int;
-                if head.has_hung_up() {
-                    return Err(libc::ENXIO);
-                }
-                passing::send_fd(head, fd)
+                head.check_connected()?;
+                passing::send_fd(head, arg as c_int)
             }
             I_RECVFD => passing::receive_fd(head, pointer(arg)?),
             I_LINK | I_PLINK => life::link(head, arg as c_int, request == I_PLINK),
@@ -294,10 +291,8 @@ fn shown_error_options(word: u32) -> u32 {
 }
 
 fn pointer<T>(arg: usize) -> Result<*mut T, Errno> {
-    if is_bad(arg as *const T) {
-        return Err(libc::EFAULT);
-    }
-    Ok(arg as *mut T)
+    let pointer = arg as *mut T;
+    (!is_bad(pointer)).then_some(pointer).ok_or(libc::EFAULT)
 }
 
 /// # Safety
@@ -349,9 +344,7 @@ pub(crate) fn padded(name: &str) -> [u8; FMNAMESZ + 1] {
 }
 
 fn alive(head: &Head) -> Result<(), Errno> {
-    if head.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
     if head.words().has(state::READ_ERROR | state::WRITE_ERROR) {
         return Err(head.take_error(head.words().has(state::READ_ERROR)));
     }
@@ -462,9 +455,7 @@ fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<c_int, Errno> {
     if !matches!(what, FLUSHR | FLUSHW | FLUSHRW) {
         return Err(libc::EINVAL);
     }
-    if head.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
     if head.is_queued() || head.peer_words().is_some_and(|w| w.has(state::QUEUED)) {
         local::begin(head)?;
         local::flush(head, what, band)?;
@@ -538,16 +529,13 @@ unsafe fn fdinsert(head: &Head, insert: *const StrFdInsert) -> Result<c_int, Err
     let other = headwater_host::table::stream(insert.fildes)
         .and_then(|h| super::get(h, &looks))
         .ok_or(libc::EINVAL)?;
-    if head.has_hung_up() || other.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
+    other.check_connected()?;
     let value = local::acceptor(other);
     let size = size_of_val(&value);
     let (offset, len) = (insert.offset, insert.control.len);
-    if offset < 0 || !(offset as usize).is_multiple_of(align_of::<u32>()) {
-        return Err(libc::EINVAL);
-    }
-    if len < 0 || (len as usize) < offset as usize + size {
+    let fits = offset >= 0 && len >= 0 && offset as usize + size <= len as usize;
+    if !fits || !(offset as usize).is_multiple_of(align_of::<u32>()) {
         return Err(libc::EINVAL);
     }
     // SAFETY: both buffers hold as many bytes as the program says.

@@ -70,9 +70,7 @@ pub fn link(
     if lower.index == head.index || lower.words().has(state::LINKED) || reaches(lower, head) {
         return Err(libc::EINVAL);
     }
-    if lower.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    lower.check_connected()?;
     let tab = multiplexer(head)?;
     local::begin(lower)?;
     // Who waits above is woken for what comes below.

@@ -4,7 +4,7 @@
 use core::cell::Cell;
 
 use headwater_host::reclaim::{Entered, enter};
-use headwater_host::sync::{AtomicI32, AtomicU32, Ordering};
+use headwater_host::sync::{AtomicI32, AtomicU32, Exchange, Ordering};
 use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, sys};
@@ -155,11 +155,7 @@ fn current(head: &Head) -> Option<Handle> {
 /// Without a number of its own an open does not keep its gate.
 fn keep(h: Handle, open: c_int) {
     let n = number(h);
-    let kept = n != 0
-        && GATES[n]
-            .compare_exchange(0, open + 1, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok();
-    if !kept {
+    if n == 0 || !GATES[n].exchange(0, open + 1) {
         hidden::close(open);
     }
 }
@@ -172,11 +168,7 @@ fn mark(fd: c_int, h: Handle, flags: c_int) -> Handle {
         _ => 0,
     };
     let nonblock = (flags & libc::O_NONBLOCK != 0) as u32;
-    let free = (1..MOST).find(|&i| {
-        OPENINGS[i]
-            .compare_exchange(0, ONE | nonblock, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    });
+    let free = (1..MOST).find(|&i| OPENINGS[i].exchange(0, ONE | nonblock));
     let n = free.unwrap_or(0);
     table::clear(fd);
     let h = h.with_tag((n as u32) << 2 | access);

@@ -3,6 +3,7 @@
 use core::ffi::{c_char, c_int};
 
 use headwater_channel::bell;
+use headwater_channel::pass::Passed;
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
 use headwater_host::sys::Errno;
@@ -31,9 +32,7 @@ pub fn send_fd(head: &Head, fd: c_int) -> Result<c_int, Errno> {
     if !is_end_of_pipe(head) {
         return Err(libc::EINVAL);
     }
-    if head.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
     sys::fcntl(fd, libc::F_GETFD, 0).map_err(|_| libc::EBADF)?;
     let sent = match table::lookup(fd) {
         Some(h) if h.kind() == Kind::Hidden => Err(libc::EBADF),
@@ -136,10 +135,10 @@ struct Came {
 }
 
 enum Passing {
-    Plain(Visible),
+    Plain(Passed),
     /// Somebody waits for it.
     End(End, bool),
-    Local(Visible, Handle),
+    Local(Passed, Handle),
 }
 
 impl Came {
@@ -148,7 +147,7 @@ impl Came {
         let [what, _, first, second, ..] = parcel.body;
         let sender = parcel.sender;
         let what = match what & 0xffff_ffff {
-            cargo::PLAIN if parcel.has(1) => Passing::Plain(Visible::of(&mut parcel, false)?),
+            cargo::PLAIN if parcel.has(1) => Passing::Plain(parcel.take_visible(false)?),
             cargo::END if parcel.has(4) => {
                 let end = End::of(&mut parcel, first as u32 & 1, first & 2 != 0, false)?;
                 Passing::End(end, first & cargo::CONNECTION != 0)
@@ -158,7 +157,7 @@ impl Came {
                     return Err(libc::EINVAL);
                 }
                 let h = Handle::new(Kind::Stream, (second >> 32) as u32, second as u32);
-                Passing::Local(Visible::of(&mut parcel, false)?, h)
+                Passing::Local(parcel.take_visible(false)?, h)
             }
             _ if parcel.cut => return Err(libc::EMFILE),
             _ => return Err(libc::EPROTO),
@@ -169,7 +168,7 @@ impl Came {
     /// Makes it a descriptor of this process.
     fn deliver(self) -> Result<c_int, Errno> {
         match self.what {
-            Passing::Plain(fd) => Ok(fd.keep()),
+            Passing::Plain(fd) => Ok(fd.into_number()),
             Passing::End(end, connection) => {
                 let (head, fd) = end.adopt()?;
                 if connection {
@@ -180,7 +179,7 @@ impl Came {
             Passing::Local(fd, h) => {
                 let looks = enter();
                 let head = super::get(h, &looks).ok_or(libc::EPROTO)?;
-                let fd = fd.keep();
+                let fd = fd.into_number();
                 life::duplicated(h, fd);
                 life::let_go(head);
                 Ok(fd)
@@ -189,44 +188,22 @@ impl Came {
     }
 }
 
-/// A number for the program, which does not know it yet: closed when dropped.
-struct Visible(c_int);
-
-impl Visible {
-    /// EMFILE.
-    fn of(parts: &mut Received, cloexec: bool) -> Result<Visible, Errno> {
-        parts.take_visible(0, cloexec).map(Visible)
-    }
-
-    fn keep(self) -> c_int {
-        let fd = self.0;
-        core::mem::forget(self);
-        fd
-    }
-}
-
-impl Drop for Visible {
-    fn drop(&mut self) {
-        let _ = sys::close(self.0);
-    }
-}
-
 /// An end of a pipe that has come, mapped: it needs a head.
 struct End {
-    shadow: Visible,
+    shadow: Passed,
     pipe: life::Borrowed,
     side: u32,
     /// Of a FIFO, its bell or its gate; and whether this open has O_NONBLOCK.
-    gate: Option<(Visible, bool)>,
+    gate: Option<(Passed, bool)>,
 }
 
 impl End {
     /// Of received parts: shadow, memfd, bells or a bell and the gate. EMFILE, ENFILE, ENOMEM, EPROTO.
     fn of(parts: &mut Received, side: u32, fifo: bool, cloexec: bool) -> Result<End, Errno> {
         let nonblocking = parts.body[2] & cargo::NONBLOCK != 0;
-        let shadow = Visible::of(parts, cloexec)?;
+        let shadow = parts.take_visible(cloexec)?;
         let [memfd, first, second] = [1, 2, 3].map(|i| parts.take(i));
-        let gate = fifo.then(|| (Visible(second), nonblocking));
+        let gate = fifo.then(|| (Passed::of(second), nonblocking));
         let inode = sys::fstat(memfd).map_or(0, |st| st.st_ino);
         // Held until it has its head, also while the last one that it has is closed.
         let pipe = match life::borrow_pipe(inode) {
@@ -252,11 +229,11 @@ impl End {
     fn adopt(self) -> Result<(&'static Head, c_int), Errno> {
         let pipe = self.pipe.pipe();
         let side = if pipe.fifo { 0 } else { self.side };
-        let adopted = life::adopt(pipe, side, self.shadow.0);
+        let adopted = life::adopt(pipe, side, self.shadow.number());
         if let Some((gate, nonblocking)) = self.gate {
-            opening::resume(self.shadow.0, gate.keep(), nonblocking);
+            opening::resume(self.shadow.number(), gate.into_number(), nonblocking);
         }
-        Ok((adopted?, self.shadow.keep()))
+        Ok((adopted?, self.shadow.into_number()))
     }
 }
 

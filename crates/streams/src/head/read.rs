@@ -170,11 +170,14 @@ impl Head {
         })
     }
 
+    /// ENXIO after a hangup.
+    pub fn check_connected(&self) -> Result<(), Errno> {
+        (!self.has_hung_up()).then_some(()).ok_or(libc::ENXIO)
+    }
+
     pub fn check_not_linked(&self) -> Result<(), Errno> {
-        if self.words().has(state::LINKED) {
-            return Err(libc::EINVAL);
-        }
-        Ok(())
+        let linked = self.words().has(state::LINKED);
+        (!linked).then_some(()).ok_or(libc::EINVAL)
     }
 
     /// Begins a call: acts on what a module at the other end of a pipe sent for the head itself.

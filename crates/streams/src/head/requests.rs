@@ -176,9 +176,7 @@ pub fn ioctl_message(cmd: c_int, data: &[u8], count: u32) -> Message {
 }
 
 fn check(head: &Head) -> Result<(), Errno> {
-    if head.has_hung_up() {
-        return Err(libc::ENXIO);
-    }
+    head.check_connected()?;
     if head.words().has(state::WRITE_ERROR) {
         return Err(head.take_error(false));
     }

@@ -72,10 +72,7 @@ impl Head {
     /// Can't the peer send any more now?
     #[cold]
     fn is_all(&self) -> bool {
-        let marks = match self.peer_words() {
-            Some(words) => words.marks(),
-            None => (LIMIT, LOW),
-        };
+        let marks = self.peer_words().map_or((LIMIT, LOW), HeadWords::marks);
         // What is refused is as large as it likes: less than the marks may lie there then.
         let ring = self.incoming();
         self.has_hung_up() || ring.was_refused() || ring.is_full_hint(marks.0, marks.1)

@@ -41,7 +41,7 @@ impl Tcp {
             self.end_run();
             return self.transfer_behind(data, total);
         }
-        if total >= LARGE || self.run.is_stalled() {
+        if total >= LARGE || self.run.stalled {
             return self.put_large(data, total);
         }
         self.end_run();
@@ -75,7 +75,7 @@ impl Tcp {
         }
         let sent = self.transfer_behind(data, total);
         if sent != Ok(total) {
-            self.run.stall();
+            self.run.stalled = true;
         }
         sent
     }
@@ -175,7 +175,7 @@ impl Tcp {
             let due = match flusher::tick() {
                 Some(now) => self.run.due(now),
                 // The rest of the last send comes, and acknowledgements before it: neither needs a word to the kernel.
-                None if self.run.is_stalled() => Due::Nothing,
+                None if self.run.stalled => Due::Nothing,
                 None => Due::End,
             };
             match due {

@@ -271,18 +271,13 @@ impl Outbox {
             flusher::drop_hold();
         }
     }
-
-    /// Was the peer told that nothing more comes?
-    pub fn has_released(&self) -> bool {
-        self.queue.with(|queue| queue.released)
-    }
 }
 
 impl Link {
     /// As [`leave`](Link::leave), once everything in the outbox is moved on.
     pub fn leave_behind(mut self, outbox: Arc<Outbox>) {
         if outbox.pump() {
-            self.released |= outbox.has_released();
+            self.released |= outbox.queue.with(|queue| queue.released);
             self.leave();
         } else {
             LEAVING.with(|all| all.push((self, outbox)));
