@@ -20,7 +20,7 @@ use libc::epoll_event;
 
 use regs::NESTED;
 pub use set::Sets;
-use set::{Set, Tells};
+use set::{Asker, Set, Tells};
 pub use wait::milliseconds;
 
 use crate::counters::{self, Reason};
@@ -420,10 +420,15 @@ pub fn after_fork(in_child: bool) {
     }
 }
 
+/// Are there sets in sets?
+pub fn are_nested() -> bool {
+    NESTED.load(Ordering::Relaxed)
+}
+
 /// The kernel has woken whoever waits on the connection `h`, though nothing has come: `as_of_bytes`, or whatever they ask for. That is
 /// an edge of a set for who waits on what holds it.
 pub fn woken(h: Handle, as_of_bytes: bool) {
-    if NESTED.load(Ordering::Relaxed) {
+    if are_nested() {
         sets().for_each(|set| set.is_woken(h, as_of_bytes));
     }
 }
@@ -526,30 +531,30 @@ fn those(which: core::ops::Range<u32>) -> impl Iterator<Item = &'static Set> {
 /// How long a sleep on a set lasts at most, in nanoseconds, where other threads may look at it.
 const OTHERS_SLICE: u64 = Duration::from_millis(100).as_nanos() as u64;
 
+fn ready(h: Handle, want: u32, asker: Asker) -> u32 {
+    let Some(set) = by_handle(h) else { return 0 };
+    set.see_wait();
+    if set.is_inherited() {
+        set.note_strangers();
+    }
+    if want & IN == 0 || !set.is_concerned() || set.tells(asker) == Tells::Nothing {
+        return 0;
+    }
+    if set.is_inherited() {
+        // It may have been told to another process.
+        counters::note(Reason::SharedSet);
+    }
+    want & IN
+}
+
 /// A set as a member of another set, or of poll's: readable when a wait on it would tell something. What the kernel says of it may
 /// be about bells, or what nobody asked for.
 impl Descriptor for Sets {
     fn ready(&self, h: Handle, want: u32) -> u32 {
-        let ready = self.still_ready(h, want);
-        if let Some(set) = by_handle(h).filter(|_| want & IN != 0 && ready == 0) {
-            set.has_told_nothing();
-        }
-        ready
+        ready(h, want, Asker::Kernel)
     }
     fn still_ready(&self, h: Handle, want: u32) -> u32 {
-        let Some(set) = by_handle(h) else { return 0 };
-        set.see_wait();
-        if set.is_inherited() {
-            set.note_strangers();
-        }
-        if want & IN == 0 || !set.is_concerned() || set.tells() == Tells::Nothing {
-            return 0;
-        }
-        if set.is_inherited() {
-            // It may have been told to another process.
-            counters::note(Reason::SharedSet);
-        }
-        want & IN
+        ready(h, want, Asker::Ours)
     }
     fn arm(&self, _h: Handle, _want: u32) {
         // A look leaves its members armed.
@@ -582,7 +587,9 @@ impl Descriptor for Sets {
     /// Of what the kernel knows by itself; the rest is [`ready`](Descriptor::ready)'s.
     fn kernel_reported(&self, h: Handle, events: u32) -> u32 {
         match by_handle(h) {
-            Some(set) if set.is_concerned() && set.tells() != Tells::ByKernel => events & !IN,
+            Some(set) if set.is_concerned() && set.tells(Asker::Ours) != Tells::ByKernel => {
+                events & !IN
+            }
             _ => events,
         }
     }

@@ -331,13 +331,15 @@ fn enough(c: &conn::Conn, v: &View<'_>) -> bool {
 pub fn low_water_set(c: &conn::Conn) {
     let looks = entered();
     let Some(v) = c.view(&looks) else { return };
-    let told = look::told(c, libc::POLLIN as u32);
-    if told & libc::POLLIN as u32 != 0 {
-        epoll::woken(conn::handle(c), true);
-    }
-    if told & libc::POLLHUP as u32 != 0 {
-        // It is none where there was a reset before the end.
-        counters::note(Reason::ToldAgain);
+    if epoll::are_nested() {
+        let told = look::told(c, libc::POLLIN as u32);
+        if told & libc::POLLIN as u32 != 0 {
+            epoll::woken(conn::handle(c), true);
+        }
+        if told & libc::POLLHUP as u32 != 0 {
+            // It is none where there was a reset before the end.
+            counters::note(Reason::ToldAgain);
+        }
     }
     if switch::readable(&v) && enough(c, &v) {
         c.told_again.fetch_add(1, Ordering::Relaxed);

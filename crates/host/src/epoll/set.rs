@@ -17,7 +17,7 @@ mod held;
 mod within;
 
 pub use held::Held;
-pub use within::Tells;
+pub use within::{Asker, Tells};
 
 /// What the kernel takes together with EPOLLEXCLUSIVE (epoll_ctl(2)).
 const WITH_EXCLUSIVE: u32 = EXCLUSIVE

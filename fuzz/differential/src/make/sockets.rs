@@ -83,7 +83,7 @@ fn spare_peeks(script: &mut Script) {
     let flags = |step: &Step| flags_at(step).map_or(0, |at| step.numbers[at]);
     let is_urgent = |step: &Step| flags(step) & libc::MSG_OOB as i64 != 0;
     let takes = |step: &Step| {
-        let reads = ["read", "recv", "splice", "f"];
+        let reads = ["read", "recv", "splice", "fread", "getc"];
         reads.iter().any(|name| step.name.starts_with(name)) && flags(step) & PEEK == 0
     };
     let disturbs = |step: &Step| match step.name.starts_with("send") {

@@ -16,10 +16,19 @@ pub enum Tells {
     ByKernel,
 }
 
+/// Whose look at a set it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// One that the kernel would make too: it forgets what there is nothing of any more.
+    Kernel,
+    /// Ours alone.
+    Ours,
+}
+
 impl Set {
     /// Would a wait tell something? It stays to be told, and whoever sleeps on what holds this set is told of what comes: every
     /// member is armed before it is looked at.
-    pub fn tells(&self) -> Tells {
+    pub fn tells(&self, asker: Asker) -> Tells {
         let Some(mut inner) = self.held_unless_forking() else {
             // A wait that ends early is made again.
             return Tells::Ours;
@@ -33,6 +42,9 @@ impl Set {
         }
         if inner.nested {
             inner.list_what_came();
+            if asker == Asker::Kernel && !ready && !by_kernel {
+                inner.list_nothing();
+            }
         }
         drop(inner);
         match ready {
@@ -83,15 +95,6 @@ impl Set {
         };
         let inner = self.held_unless_forking().filter(|_| !self.is_inherited());
         inner.is_some_and(|inner| !inner.orphans && inner.all(is_counted))
-    }
-
-    /// Somebody has looked, and was told of nothing.
-    pub fn has_told_nothing(&self) {
-        if let Some(mut inner) = self.held_unless_forking()
-            && inner.nested
-        {
-            inner.list_nothing();
-        }
     }
 
     /// See [`woken`](crate::epoll::woken).
