@@ -343,14 +343,14 @@ pub fn hide_if(fd: i32, h: Handle) -> bool {
     swap_if(fd, h, Handle::new(Kind::Hidden, 0, 0).0)
 }
 
-/// Makes `fd` a socket if it still is `h`, which is inherited; was it?
-pub fn adopt_if(fd: i32, h: Handle, new: Handle) -> bool {
+/// Makes `fd` another of ours if it still is `h`; was it?
+pub fn replace_if(fd: i32, h: Handle, new: Handle) -> bool {
     let word = TABLE.get(fd as usize);
     word.is_some_and(|word| word.exchange(h.0, new.0))
 }
 
 fn swap_if(fd: i32, h: Handle, new: u64) -> bool {
-    let swapped = adopt_if(fd, h, Handle(new));
+    let swapped = replace_if(fd, h, Handle(new));
     if swapped {
         TRACKED.fetch_sub(1, Ordering::Relaxed);
     }

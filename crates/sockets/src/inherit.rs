@@ -359,7 +359,7 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
     let mut count = 0;
     for (number, _) in numbers {
         count += match new {
-            Some(new) => table::adopt_if(number, h, new),
+            Some(new) => table::replace_if(number, h, new),
             None => table::clear_if(number, h),
         } as u32;
     }

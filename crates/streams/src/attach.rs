@@ -98,9 +98,12 @@ pub fn fdetach(path: &CStr) -> Result<(), Errno> {
     Ok(())
 }
 
+/// What an open(2) has made: the stream and the descriptor, which another thread may have closed by now.
+pub type Opened = (&'static Head, c_int);
+
 /// open(2) of a path: `None` if it has no stream. Costs two loads while no file has one.
 #[inline]
-pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
+pub fn open(path: &CStr, flags: c_int) -> Option<Result<Opened, Errno>> {
     if registry::any_files() {
         open_attached(path, flags)
     } else {
@@ -126,7 +129,7 @@ fn key_of(path: &CStr, flags: c_int) -> Result<Option<Key>, Errno> {
 }
 
 #[cold]
-fn open_attached(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
+fn open_attached(path: &CStr, flags: c_int) -> Option<Result<Opened, Errno>> {
     if !may_have_stream(flags) {
         return None;
     }
@@ -149,9 +152,9 @@ fn open_attached(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 
 /// open(2) of /dev/fifo (an empty name) or /dev/fifo.NAME, which the first who opens it makes.
 /// Errors: EINTR, EMFILE, ENFILE, ENOMEM, ENOSR, ENXIO (its holders can't be reached from here), EIO (no runtime folder).
-pub fn open_fifo(name: &[u8], flags: c_int) -> Result<c_int, Errno> {
+pub fn open_fifo(name: &[u8], flags: c_int) -> Result<Opened, Errno> {
     if name.is_empty() {
-        return make_fifo(flags).map(|(_, fd)| fd);
+        return make_fifo(flags);
     }
     let key = Key::of_name(name);
     for _ in 0..4 {
@@ -171,19 +174,19 @@ pub fn open_fifo(name: &[u8], flags: c_int) -> Result<c_int, Errno> {
     Err(libc::ENXIO)
 }
 
-fn name_fifo(place: Place, flags: c_int) -> Result<c_int, Errno> {
+fn name_fifo(place: Place, flags: c_int) -> Result<Opened, Errno> {
     let listener = rendezvous::listen(&place)?;
     let (head, fd) = make_fifo(flags)?;
     let h = head.handle();
     if let (Some(pipe), Ok(gate)) = (head.pipe(), gate::make()) {
         pipe.take_gate(gate);
     }
-    holding::begin(place, h, Hold::NONE, listener).inspect_err(|_| life::close(fd, h))?;
+    holding::begin(place, h, Hold::NONE, listener).inspect_err(|_| life::abandon(fd, h))?;
     tell_other_holders(head, &place);
-    Ok(fd)
+    Ok((head, fd))
 }
 
-fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
+fn make_fifo(flags: c_int) -> Result<Opened, Errno> {
     let (pipe, [fd, _]) = Pipe::create(true, flags)?;
     let head = life::adopt(pipe, 0, fd).inspect_err(|_| {
         let _ = sys::close(fd);
@@ -192,7 +195,7 @@ fn make_fifo(flags: c_int) -> Result<(&'static Head, c_int), Errno> {
 }
 
 /// Gets the stream attached to `key`, from this process or another; `None` once nobody holds it.
-fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
+fn reach(key: Key, flags: c_int) -> Option<Result<Opened, Errno>> {
     signal::begin_wait();
     let until = sys::now() + ANSWER_TIMEOUT;
     loop {
@@ -230,7 +233,7 @@ fn reach(key: Key, flags: c_int) -> Option<Result<c_int, Errno>> {
 }
 
 /// Another descriptor of a stream of this process; with connld, an end of a new pipe.
-fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
+fn open_here(head: &'static Head, flags: c_int) -> Result<Opened, Errno> {
     if is_unique(head) {
         return connect_here(head, flags);
     }
@@ -239,45 +242,45 @@ fn open_here(head: &'static Head, flags: c_int) -> Result<c_int, Errno> {
         flags & libc::O_CLOEXEC != 0,
     )?;
     life::duplicated(head.handle(), fd);
-    Ok(fd)
+    Ok((head, fd))
 }
 
 /// An end of a pipe that others hold too.
-fn share(mut parts: Received, place: Place, link: Owned, flags: c_int) -> Result<c_int, Errno> {
+fn share(mut parts: Received, place: Place, link: Owned, flags: c_int) -> Result<Opened, Errno> {
     let (side, fifo) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
     let (head, fd) = passing::take_end(&mut parts, side, fifo, cloexec)?;
     holding::follow(place, head.handle(), link.into_number());
-    Ok(fd)
+    Ok((head, fd))
 }
 
 /// The opener's end of a new pipe, once the server has received the other.
-fn meet(mut parts: Received, flags: c_int) -> Result<c_int, Errno> {
+fn meet(mut parts: Received, flags: c_int) -> Result<Opened, Errno> {
     let (side, _) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
     let (head, fd) = passing::take_end(&mut parts, side, false, cloexec)?;
     wait_for_server(head, fd)
 }
 
-fn wait_for_server(head: &'static Head, fd: c_int) -> Result<c_int, Errno> {
+fn wait_for_server(head: &'static Head, fd: c_int) -> Result<Opened, Errno> {
     // In case another thread closes it.
     let _looks = enter();
     let accepted = || head.words().accepted.load(Ordering::SeqCst) != 0;
     loop {
         let over = head.has_hung_up();
         let waited = if accepted() {
-            return Ok(fd);
+            return Ok((head, fd));
         } else if over {
             Err(libc::ENXIO)
         } else {
             head.wait(Want::DATA, None, || accepted() || head.has_hung_up())
         };
-        waited.inspect_err(|_| life::close(fd, head.handle()))?;
+        waited.inspect_err(|_| life::abandon(fd, head.handle()))?;
     }
 }
 
 /// connld, opened in the process that holds the attached end.
-fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
+fn connect_here(attached: &'static Head, flags: c_int) -> Result<Opened, Errno> {
     let (pipe, [theirs, ours]) = Pipe::create(false, flags & libc::O_CLOEXEC)?;
     let head = life::adopt(pipe, 1, ours).inspect_err(|_| {
         let _ = (sys::close(theirs), sys::close(ours));
@@ -292,7 +295,7 @@ fn connect_here(attached: &'static Head, flags: c_int) -> Result<c_int, Errno> {
         }
     };
     let _ = sys::close(theirs);
-    sent.inspect_err(|_| life::close(ours, head.handle()))?;
+    sent.inspect_err(|_| life::abandon(ours, head.handle()))?;
     wait_for_server(head, ours)
 }
 

@@ -34,9 +34,9 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 }
 
 /// Access mode and O_NONBLOCK are the open's own. A FIFO with a name waits here for the other side.
-fn named(opened: Result<c_int, Errno>, flags: c_int) -> Result<c_int, Errno> {
-    let fd = opened?;
-    opening::begin(fd, flags, life::close)?;
+fn named(opened: Result<attach::Opened, Errno>, flags: c_int) -> Result<c_int, Errno> {
+    let (head, fd) = opened?;
+    opening::begin(fd, head.handle(), flags, life::abandon)?;
     Ok(fd)
 }
 
@@ -94,7 +94,7 @@ pub fn device(device: &'static Entry, flags: c_int) -> Result<i32, Errno> {
         })
         .unwrap_or(Err(libc::ENXIO))
     });
-    let close = |_: &Errno| life::close(visible, head.handle());
+    let close = |_: &Errno| life::abandon(visible, head.handle());
     let minor = opened.inspect_err(close)?;
     board::enter(head.index, visible, device.name(), None);
     for name in pushlist::modules_for(device.name(), minor) {

@@ -1,6 +1,7 @@
 /* open(2) of a FIFO with a name: waiting for the other side, and saying that there is none. */
 #include "peers.h"
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 
 #define FIFO "/dev/fifo.gate"
@@ -153,13 +154,38 @@ CASE(what_has_the_number_of_a_closed_one_stays, "open(2) EINTR") {
 	close(number);
 	int s = open_stream("/dev/echo");
 	must(dup2(s, number));
-	check_eq(pthread_kill(t, SIGUSR1), 0);
-	await(is_open);
+	/* One signal may come before it waits. */
+	await(is_open || (pthread_kill(t, SIGUSR1), 0));
 	check_eq(refused, EINTR);
 	check_eq(isastream(number), 1);
 	put(number, NULL, "there", 0);
 	check_message(number, NULL, "there", 0);
 	finish(t);
+}
+
+CASE(what_has_the_number_of_one_not_yet_waiting_stays, "open(2) close(2)") {
+	/* Whoever makes a FIFO makes its gate under this lock, when it has its number. */
+	char lock[PATH_MAX];
+	catch_signal(SIGUSR1);
+	close(open_stream_flags("/dev/fifo.before", O_RDWR));
+	snprintf(lock, sizeof lock, "%s/fifo.lock", getenv("HEADWATER_DIR"));
+	int held = must(open(lock, O_RDWR | O_CREAT, 0600));
+	check_eq(flock(held, LOCK_EX), 0);
+	pthread_t t = start(try_to_read, NULL);
+	stays_false(is_open);
+	int number = half_open();
+	close(number);
+	int other[2];
+	pipe_flags(other, 0);
+	check_eq(other[0], number);
+	check_eq(flock(held, LOCK_UN), 0);
+	stays_false(isastream(number) != 1);
+	check_eq(fcntl(number, F_GETFL) & O_ACCMODE, O_RDWR);
+	put(number, NULL, "there", 0);
+	check_message(other[1], NULL, "there", 0);
+	await(is_open || (pthread_kill(t, SIGUSR1), 0));
+	finish(t);
+	check_eq(isastream(number), 1);
 }
 
 CASE(one_closed_while_it_waits_keeps_no_gate, "open(2) close(2)") {
@@ -647,6 +673,7 @@ CASE(another_runtime_folder_has_fifos_of_its_own, "open(2) FIFO") {
 CASES(ENTRY(another_runtime_folder_has_fifos_of_its_own), ENTRY(a_reader_waits_for_a_writer), ENTRY(a_writer_waits_for_a_reader), ENTRY(a_reader_waits_for_another_process),
       ENTRY(a_writer_waits_for_another_process), ENTRY(a_program_is_waited_for), ENTRY(a_writer_that_has_gone_was_there),
       ENTRY(one_writer_lets_all_readers_in), ENTRY(a_signal_ends_the_wait), ENTRY(what_has_the_number_of_a_closed_one_stays),
+      ENTRY(what_has_the_number_of_one_not_yet_waiting_stays),
       ENTRY(one_closed_while_it_waits_keeps_no_gate), ENTRY(a_read_does_not_wait_by_others_flags),
       ENTRY(poll_hears_of_a_writer_that_was_passed_to_nobody), ENTRY(sets_hear_of_a_writer_that_was_passed_to_nobody),
       ENTRY(an_exec_keeps_nothing_of_what_was_closed_between), ENTRY(a_handler_with_sa_restart_does_not), ENTRY(a_cancelled_thread_leaves_the_wait),

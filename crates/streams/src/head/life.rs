@@ -88,6 +88,13 @@ pub fn close(fd: i32, h: Handle) {
     }
 }
 
+/// An open fails: closes what it has made, unless another thread has done so and the number may be another's.
+pub fn abandon(fd: i32, h: Handle) {
+    if table::stream(fd) == Some(h) {
+        close(fd, h);
+    }
+}
+
 /// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
 pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
     let looks = reclaim::enter();

@@ -53,29 +53,23 @@ pub fn may_write(h: Handle) -> bool {
     h.tag() & 1 == 0
 }
 
-/// `fd` was just opened by its name. If that is a FIFO's, this waits for the other side; errors, on which `close` is called: EINTR,
-/// ENXIO, EMFILE.
-pub fn begin(fd: c_int, flags: c_int, close: impl FnOnce(c_int, Handle)) -> Result<(), Errno> {
-    let Some(h) = table::stream(fd) else {
-        return Ok(());
-    };
+/// `fd` was just opened by its name, as `h`. If that is a FIFO's, this waits for the other side; errors, on which the handle
+/// that it has by then is given to `close`: EINTR, ENXIO, EMFILE.
+pub fn begin(
+    fd: c_int,
+    h: Handle,
+    flags: c_int,
+    close: impl FnOnce(c_int, Handle),
+) -> Result<(), Errno> {
     let h = mark(fd, h, flags);
     let Some(gate) = named_gate(h) else {
         return Ok(());
     };
-    let passed = gate::pass(gate, flags);
-    // Descriptor and open may be others by now: another thread can close what is still being opened.
-    let is_ours = table::stream(fd) == Some(h);
-    match passed {
-        Ok(Some(open)) if is_ours => keep(h, open),
-        Ok(Some(open)) => hidden::close(open),
-        Ok(None) => {}
-        Err(e) => {
-            if is_ours {
-                close(fd, h);
-            }
-            return Err(e);
-        }
+    match gate::pass(gate, flags).inspect_err(|_| close(fd, h))? {
+        // Descriptor and open may be others by now: another thread can close what is still being opened.
+        Some(open) if table::stream(fd) == Some(h) => keep(h, open),
+        Some(open) => hidden::close(open),
+        None => {}
     }
     Ok(())
 }
@@ -160,7 +154,7 @@ fn keep(h: Handle, open: c_int) {
     }
 }
 
-/// Gives the open of `fd` a number, 0 if there is none left; its handle from now on.
+/// Gives the open of `fd` a number, 0 if there is none left; its handle from now on, which is `h` if `fd` is another's by now.
 fn mark(fd: c_int, h: Handle, flags: c_int) -> Handle {
     let access = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => 1,
@@ -170,9 +164,13 @@ fn mark(fd: c_int, h: Handle, flags: c_int) -> Handle {
     let nonblock = (flags & libc::O_NONBLOCK != 0) as u32;
     let free = (1..MOST).find(|&i| OPENINGS[i].exchange(0, ONE | nonblock));
     let n = free.unwrap_or(0);
-    table::clear(fd);
-    let h = h.with_tag((n as u32) << 2 | access);
-    table::set(fd, h);
+    let marked = h.with_tag((n as u32) << 2 | access);
+    if table::replace_if(fd, h, marked) {
+        return marked;
+    }
+    if n != 0 {
+        OPENINGS[n].store(0, Ordering::Release);
+    }
     h
 }
 
