@@ -29,6 +29,7 @@ use headwater_host::{hidden, signal, sys};
 use libc::c_int;
 
 use crate::head::arming::Want;
+use crate::head::opening::Opened;
 use crate::head::{Head, life, local, passing};
 use crate::pipe::{self, Owned, Pipe};
 use holding::Hold;
@@ -97,9 +98,6 @@ pub fn fdetach(path: &CStr) -> Result<(), Errno> {
     }
     Ok(())
 }
-
-/// What an open(2) has made: the stream and the descriptor, which another thread may have closed by now.
-pub type Opened = (&'static Head, c_int);
 
 /// open(2) of a path: `None` if it has no stream. Costs two loads while no file has one.
 #[inline]
@@ -176,22 +174,26 @@ pub fn open_fifo(name: &[u8], flags: c_int) -> Result<Opened, Errno> {
 
 fn name_fifo(place: Place, flags: c_int) -> Result<Opened, Errno> {
     let listener = rendezvous::listen(&place)?;
-    let (head, fd) = make_fifo(flags)?;
-    let h = head.handle();
-    if let (Some(pipe), Ok(gate)) = (head.pipe(), gate::make()) {
+    let opened = make_fifo(flags)?;
+    let Some(held) = life::held(opened.handle) else {
+        // Closed by another thread.
+        place.clear();
+        return Ok(opened);
+    };
+    if let (Some(pipe), Ok(gate)) = (held.head().pipe(), gate::make()) {
         pipe.take_gate(gate);
     }
-    holding::begin(place, h, Hold::NONE, listener).inspect_err(|_| life::abandon(fd, h))?;
-    tell_other_holders(head, &place);
-    Ok((head, fd))
+    holding::begin(place, opened.handle, Hold::NONE, listener)
+        .inspect_err(|_| life::abandon(opened))?;
+    tell_other_holders(held.head(), &place);
+    Ok(opened)
 }
 
 fn make_fifo(flags: c_int) -> Result<Opened, Errno> {
     let (pipe, [fd, _]) = Pipe::create(true, flags)?;
-    let head = life::adopt(pipe, 0, fd).inspect_err(|_| {
+    life::adopt(pipe, 0, fd).inspect_err(|_| {
         let _ = sys::close(fd);
-    })?;
-    Ok((head, fd))
+    })
 }
 
 /// Gets the stream attached to `key`, from this process or another; `None` once nobody holds it.
@@ -241,48 +243,49 @@ fn open_here(head: &'static Head, flags: c_int) -> Result<Opened, Errno> {
         head.fd.load(Ordering::Relaxed),
         flags & libc::O_CLOEXEC != 0,
     )?;
-    life::duplicated(head.handle(), fd);
-    Ok((head, fd))
+    let handle = head.handle();
+    life::duplicated(handle, fd);
+    Ok(Opened { head, handle, fd })
 }
 
 /// An end of a pipe that others hold too.
 fn share(mut parts: Received, place: Place, link: Owned, flags: c_int) -> Result<Opened, Errno> {
     let (side, fifo) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
-    let (head, fd) = passing::take_end(&mut parts, side, fifo, cloexec)?;
-    holding::follow(place, head.handle(), link.into_number());
-    Ok((head, fd))
+    let opened = passing::take_end(&mut parts, side, fifo, cloexec)?;
+    holding::follow(place, opened.handle, link.into_number());
+    Ok(opened)
 }
 
 /// The opener's end of a new pipe, once the server has received the other.
 fn meet(mut parts: Received, flags: c_int) -> Result<Opened, Errno> {
     let (side, _) = rendezvous::which(&parts);
     let cloexec = flags & libc::O_CLOEXEC != 0;
-    let (head, fd) = passing::take_end(&mut parts, side, false, cloexec)?;
-    wait_for_server(head, fd)
+    wait_for_server(passing::take_end(&mut parts, side, false, cloexec)?)
 }
 
-fn wait_for_server(head: &'static Head, fd: c_int) -> Result<Opened, Errno> {
+fn wait_for_server(opened: Opened) -> Result<Opened, Errno> {
+    let head = opened.head;
     // In case another thread closes it.
     let _looks = enter();
     let accepted = || head.words().accepted.load(Ordering::SeqCst) != 0;
     loop {
         let over = head.has_hung_up();
         let waited = if accepted() {
-            return Ok((head, fd));
+            return Ok(opened);
         } else if over {
             Err(libc::ENXIO)
         } else {
             head.wait(Want::DATA, None, || accepted() || head.has_hung_up())
         };
-        waited.inspect_err(|_| life::abandon(fd, head.handle()))?;
+        waited.inspect_err(|_| life::abandon(opened))?;
     }
 }
 
 /// connld, opened in the process that holds the attached end.
 fn connect_here(attached: &'static Head, flags: c_int) -> Result<Opened, Errno> {
     let (pipe, [theirs, ours]) = Pipe::create(false, flags & libc::O_CLOEXEC)?;
-    let head = life::adopt(pipe, 1, ours).inspect_err(|_| {
+    let opened = life::adopt(pipe, 1, ours).inspect_err(|_| {
         let _ = (sys::close(theirs), sys::close(ours));
     })?;
     let sent = loop {
@@ -295,8 +298,8 @@ fn connect_here(attached: &'static Head, flags: c_int) -> Result<Opened, Errno> 
         }
     };
     let _ = sys::close(theirs);
-    sent.inspect_err(|_| life::abandon(ours, head.handle()))?;
-    wait_for_server(head, ours)
+    sent.inspect_err(|_| life::abandon(opened))?;
+    wait_for_server(opened)
 }
 
 /// Answers another process that opens the attached stream. On the background thread.

@@ -12,6 +12,7 @@ use crate::ddi::CLONEOPEN;
 use crate::drivers::pushlist;
 use crate::exec::attach::qattach;
 use crate::exec::registry::{self, Entry};
+use crate::head::opening::Opened;
 use crate::head::write::SNDZERO;
 use crate::head::{life, local, opening};
 use crate::pipe::words::state;
@@ -34,10 +35,10 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Result<c_int, Errno>> {
 }
 
 /// Access mode and O_NONBLOCK are the open's own. A FIFO with a name waits here for the other side.
-fn named(opened: Result<attach::Opened, Errno>, flags: c_int) -> Result<c_int, Errno> {
-    let (head, fd) = opened?;
-    opening::begin(fd, head.handle(), flags, life::abandon)?;
-    Ok(fd)
+fn named(opened: Result<Opened, Errno>, flags: c_int) -> Result<c_int, Errno> {
+    let opened = opened?;
+    opening::begin(opened, flags, life::abandon)?;
+    Ok(opened.fd)
 }
 
 #[cold]
@@ -94,7 +95,12 @@ pub fn device(device: &'static Entry, flags: c_int) -> Result<i32, Errno> {
         })
         .unwrap_or(Err(libc::ENXIO))
     });
-    let close = |_: &Errno| life::abandon(visible, head.handle());
+    let opened_head = Opened {
+        head,
+        handle: head.handle(),
+        fd: visible,
+    };
+    let close = |_: &Errno| life::abandon(opened_head);
     let minor = opened.inspect_err(close)?;
     board::enter(head.index, visible, device.name(), None);
     for name in pushlist::modules_for(device.name(), minor) {

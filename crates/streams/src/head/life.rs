@@ -10,6 +10,7 @@ use headwater_host::sys::Errno;
 use headwater_host::table::{self, Handle};
 use headwater_host::{reclaim, sys};
 
+use super::opening::Opened;
 use super::{ENDS, Head, SLAB, TOP, ends, linking, local, opening, parcels, signals, tending};
 use crate::background;
 use crate::board::{self, MOST};
@@ -88,27 +89,29 @@ pub fn close(fd: i32, h: Handle) {
     }
 }
 
-/// An open fails: closes what it has made, unless another thread has done so and the number may be another's.
-pub fn abandon(fd: i32, h: Handle) {
-    if table::stream(fd) == Some(h) {
-        close(fd, h);
+/// An open fails: closes what it has made, unless another thread has done so by then.
+pub fn abandon(opened: Opened) {
+    if table::stream(opened.fd) == Some(opened.handle) {
+        close(opened.fd, opened.handle);
     }
 }
 
 /// Makes `fd` a descriptor of the end `side` of `pipe`, which may have a head here already.
-pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<&'static Head, Errno> {
+pub fn adopt(pipe: &'static Pipe, side: u32, fd: i32) -> Result<Opened, Errno> {
     let looks = reclaim::enter();
     if let Some(head) = pipe.head(side).filter(|head| hold(head)) {
-        return enter_copy(Held(head), head.handle(), fd).map(|()| head);
+        let handle = head.handle();
+        return enter_copy(Held(head), handle, fd).map(|()| Opened { head, handle, fd });
     }
     drop(looks);
     let head = put_on(pipe, side, fd)?;
+    let handle = head.handle();
     // In case another thread closes it.
     let _looks = reclaim::enter();
     enter_table(head, fd)?;
     let name = if pipe.fifo { "fifo" } else { "pipe" };
     board::enter(head.index, fd, name, Some((pipe, head.side())));
-    Ok(head)
+    Ok(Opened { head, handle, fd })
 }
 
 /// As [`adopt`] for an end without a descriptor of the program's: `shadow` is a hidden socket whose hangup is the end's, or

@@ -53,19 +53,29 @@ pub fn may_write(h: Handle) -> bool {
     h.tag() & 1 == 0
 }
 
-/// `fd` was just opened by its name, as `h`. If that is a FIFO's, this waits for the other side; errors, on which the handle
-/// that it has by then is given to `close`: EINTR, ENXIO, EMFILE.
-pub fn begin(
-    fd: c_int,
-    h: Handle,
-    flags: c_int,
-    close: impl FnOnce(c_int, Handle),
-) -> Result<(), Errno> {
-    let h = mark(fd, h, flags);
+/// A stream and the handle that it has as long as it is open, and a descriptor of it. Another thread can close that before the call
+/// that makes it has ended: its number may be another's then, and so may the head.
+#[derive(Clone, Copy)]
+pub struct Opened {
+    pub head: &'static Head,
+    pub handle: Handle,
+    pub fd: i32,
+}
+
+/// A stream was just opened by its name. If that is a FIFO's, this waits for the other side; errors, on which `close` is called
+/// with the handle that it has by then: EINTR, ENXIO, EMFILE.
+pub fn begin(opened: Opened, flags: c_int, close: impl FnOnce(Opened)) -> Result<(), Errno> {
+    let fd = opened.fd;
+    let h = mark(fd, opened.handle, flags);
     let Some(gate) = named_gate(h) else {
         return Ok(());
     };
-    match gate::pass(gate, flags).inspect_err(|_| close(fd, h))? {
+    match gate::pass(gate, flags).inspect_err(|_| {
+        close(Opened {
+            handle: h,
+            ..opened
+        })
+    })? {
         // Descriptor and open may be others by now: another thread can close what is still being opened.
         Some(open) if table::stream(fd) == Some(h) => keep(h, open),
         Some(open) => hidden::close(open),

@@ -11,6 +11,7 @@ use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, signal, sys};
 
 use super::inlet::Trouble;
+use super::opening::Opened;
 use super::parcels::{OnLack, cargo, fetch, is_end_of_pipe, is_lack, send};
 use super::{Head, life, opening};
 use crate::attach::rights::Received;
@@ -170,7 +171,7 @@ impl Came {
         match self.what {
             Passing::Plain(fd) => Ok(fd.into_number()),
             Passing::End(end, connection) => {
-                let (head, fd) = end.adopt()?;
+                let Opened { head, fd, .. } = end.adopt()?;
                 if connection {
                     accept(head);
                 }
@@ -226,14 +227,16 @@ impl End {
     }
 
     /// Makes it an end of this process. ENOSR.
-    fn adopt(self) -> Result<(&'static Head, c_int), Errno> {
+    fn adopt(self) -> Result<Opened, Errno> {
         let pipe = self.pipe.pipe();
         let side = if pipe.fifo { 0 } else { self.side };
         let adopted = life::adopt(pipe, side, self.shadow.number());
         if let Some((gate, nonblocking)) = self.gate {
             opening::resume(self.shadow.number(), gate.into_number(), nonblocking);
         }
-        Ok((adopted?, self.shadow.into_number()))
+        adopted.inspect(|_| {
+            self.shadow.into_number();
+        })
     }
 }
 
@@ -243,7 +246,7 @@ pub fn take_end(
     side: u32,
     fifo: bool,
     cloexec: bool,
-) -> Result<(&'static Head, c_int), Errno> {
+) -> Result<Opened, Errno> {
     End::of(parts, side, fifo, cloexec)?.adopt()
 }
 
