@@ -2,7 +2,7 @@
 //!
 //! A call first asks the state table whether it is allowed; the provider then has the last word. In synchronous mode a call
 //! sleeps until its event is there or another one wants attention (TLOOK), or a handler without SA_RESTART has run since the call
-//! began.
+//! found that it has to.
 
 use headwater_host::signal::begin_wait;
 use headwater_providers::provider::{Arrived, Datagram, Event, Outcome, Sending};
@@ -87,9 +87,16 @@ fn patiently<T>(
     mut act: impl FnMut() -> Outcome<T>,
 ) -> Outcome<T> {
     let mut patience = Patience::default();
+    let mut waits = false;
     loop {
         match act() {
             Err(e) if e.tli == lack.0 && patience.waits(port) => {
+                if !waits {
+                    // Once more: what ends a wait counts from here.
+                    begin_wait();
+                    (patience, waits) = (Patience::default(), true);
+                    continue;
+                }
                 port.wait(lack.1).map_err(Refusal::system)?;
             }
             Err(e) if matches!(e.tli, TOUTSTATE | TNOTSUPPORT) => {
@@ -270,7 +277,6 @@ pub fn snddis(port: &dyn Port, seq: Option<i32>, data: &[u8]) -> Outcome<()> {
 
 /// t_sndrel; `data` of t_sndreldata.
 pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
-    begin_wait();
     check(port, call)?;
     if !data.is_empty() {
         // No provider has T_ORDRELDATA.
@@ -381,7 +387,6 @@ fn snd_slowly(
 /// t_rcv and t_rcvv. Gives the bytes and T_MORE, T_EXPEDITED.
 #[inline]
 pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
-    begin_wait();
     let got = patiently(port, Call::Rcv, (TNODATA, IN), || port.receive(into))?;
     let more = if got.more { T_MORE } else { 0 };
     let expedited = if got.expedited { T_EXPEDITED } else { 0 };
@@ -391,7 +396,6 @@ pub fn rcv(port: &dyn Port, into: &[iovec]) -> Outcome<(usize, i32)> {
 /// t_sndudata and t_sndvudata.
 #[inline]
 pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
-    begin_wait();
     if data.iter().all(|p| p.iov_len == 0) {
         check_nothing(port, Call::SndUData)?;
     }
@@ -403,7 +407,6 @@ pub fn sndudata(port: &dyn Port, to: &[u8], opts: &[u8], data: &[iovec]) -> Outc
 /// t_rcvudata and t_rcvvudata.
 #[inline]
 pub fn rcvudata(port: &dyn Port, into: &mut Datagram<'_>) -> Outcome<()> {
-    begin_wait();
     patiently(port, Call::RcvUData, (TNODATA, IN), || {
         port.receive_from(into)
     })

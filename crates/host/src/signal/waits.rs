@@ -29,7 +29,7 @@ struct Nap {
 /// Has a sleep end at once, whether it has begun or is about to. Async-signal-safe.
 pub type Wake = fn(usize);
 
-/// Clears the marks before a call that may wait.
+/// Clears the marks before the first wait of a call.
 #[inline]
 pub fn begin_wait() {
     RESTARTED_ENDS.with(|e| e.set(false));

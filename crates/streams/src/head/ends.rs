@@ -7,7 +7,7 @@ use core::ptr::null_mut;
 use core::time::Duration;
 
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed};
-use headwater_host::sys;
+use headwater_host::{signal, sys};
 
 use super::linking::{self, LetGo};
 use super::local::{enter, finish, inside, wait_for_change};
@@ -84,6 +84,7 @@ pub fn drain(head: &'static Head, is_last: impl Fn() -> bool) {
         return;
     }
     let deadline = sys::now() + head.words().close_time.load(Relaxed) as u64 * 1_000_000;
+    signal::begin_wait();
     loop {
         let seen = head.version();
         let holds = inside(head, |local| {

@@ -1,6 +1,7 @@
 //! Messages to the provider and from it: requests and their acknowledgements, ioctls of timod, and what waits at the head.
 
 use headwater_endpoints::stream::TI_GETADDRS;
+use headwater_host::signal::begin_wait;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::Outcome;
 use headwater_streams::ddi::M_PCPROTO;
@@ -66,6 +67,7 @@ impl Messages {
             Request::Discon { .. } => Priority::High,
             _ => Priority::Band(0),
         };
+        begin_wait();
         loop {
             match self.put(request, data, at) {
                 Err(Refusal { tli: TFLOW, .. }) => self
