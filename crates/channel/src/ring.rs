@@ -453,15 +453,22 @@ impl<'a> Ring<'a> {
 
     /// Copies out of a frame, from `skip` bytes after its first unread one on, without taking. The caller asks for no more
     /// than the frame has.
-    #[inline]
+    #[inline(always)]
     pub fn copy_frame(&self, frame: &Frame, skip: usize, buf: &mut [u8]) {
         let most = buf.len().min(self.capacity());
         self.data
             .copy_out(frame.start.wrapping_add(skip as u64), &mut buf[..most]);
     }
 
+    /// The first eight bytes of a frame of which nothing was taken; what is beyond its end is anything.
+    #[inline(always)]
+    pub fn first_eight(&self, frame: &Frame) -> [u8; 8] {
+        let word = self.data.word(frame.start).load(Ordering::Relaxed);
+        word.to_ne_bytes()
+    }
+
     /// Takes `n` bytes of the frame that [`peek`](Ring::peek) showed; the frame goes when all of it is taken.
-    #[inline]
+    #[inline(always)]
     pub fn consume(&self, frame: &Frame, n: usize) {
         if frame.special {
             return self.consume_special(frame.pos, n);

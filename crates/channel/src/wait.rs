@@ -104,11 +104,18 @@ impl Learner {
         }
     }
 
-    /// Waits actively for `ready`. `peer_cpu` is where the peer last ran, `u32::MAX` when unknown.
+    /// Waits actively for `ready`. `begun`: when the caller looked last, if it knows; where a yield comes next, the time is taken from
+    /// there. `peer_cpu` is where the peer last ran, `u32::MAX` when unknown.
     #[inline]
-    pub fn wait(&self, peer_cpu: impl Fn() -> u32, mut ready: impl FnMut() -> bool) -> Outcome {
+    pub fn wait(
+        &self,
+        mut begun: Option<u64>,
+        peer_cpu: impl Fn() -> u32,
+        mut ready: impl FnMut() -> bool,
+    ) -> Outcome {
         // The answer is often on its way: a few looks before asking for the time.
         if peer_cpu() != sys::cpu() {
+            begun = None;
             for look in 0..LOOKS {
                 if ready() {
                     return Outcome::Ready;
@@ -119,16 +126,21 @@ impl Learner {
                 }
             }
         }
-        self.wait_long(peer_cpu, ready)
+        self.wait_long(begun, peer_cpu, ready)
     }
 
     #[inline(never)]
-    fn wait_long(&self, peer_cpu: impl Fn() -> u32, mut ready: impl FnMut() -> bool) -> Outcome {
+    fn wait_long(
+        &self,
+        begun: Option<u64>,
+        peer_cpu: impl Fn() -> u32,
+        mut ready: impl FnMut() -> bool,
+    ) -> Outcome {
         let budget = self.budget();
         if budget == 0 {
             return Outcome::Sleep;
         }
-        let start = sys::now();
+        let start = begun.unwrap_or_else(sys::now);
         let mut last = start;
         let mut empty = 0;
         loop {

@@ -334,7 +334,7 @@ fn spin(fds: &mut [pollfd]) -> Outcome {
         let idle = || turns == KERNEL_IDLE && is_apart && Shown::is_due(fds, KERNEL_SOON);
         shared || (turns % KERNEL_SPIN == 0 || idle()) && kernel_ready(fds)
     };
-    LEARNER.with(|l| l.wait(cpu, ready))
+    LEARNER.with(|l| l.wait(None, cpu, ready))
 }
 
 #[inline(never)]

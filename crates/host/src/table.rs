@@ -275,7 +275,12 @@ pub fn lookup(fd: i32) -> Option<Handle> {
 /// As [`lookup`], for a use of the descriptor: an inherited one is adopted.
 #[inline(always)]
 pub fn used(fd: i32) -> Option<Handle> {
-    let h = lookup(fd)?;
+    as_used(fd, lookup(fd)?)
+}
+
+/// What `fd` is for a use, where it was looked up.
+#[inline(always)]
+pub fn as_used(fd: i32, h: Handle) -> Option<Handle> {
     if h.kind() == Kind::Inherited {
         return adopted(fd, h);
     }
@@ -343,7 +348,7 @@ pub fn hide_if(fd: i32, h: Handle) -> bool {
     swap_if(fd, h, Handle::new(Kind::Hidden, 0, 0).0)
 }
 
-/// Makes `fd` another of ours if it still is `h`; was it?
+/// Makes `fd` this instead if it still is `h`; was it?
 pub fn replace_if(fd: i32, h: Handle, new: Handle) -> bool {
     let word = TABLE.get(fd as usize);
     word.is_some_and(|word| word.exchange(h.0, new.0))

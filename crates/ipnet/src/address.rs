@@ -11,21 +11,13 @@ const V4: usize = size_of::<libc::sockaddr_in>();
 const V6: usize = size_of::<libc::sockaddr_in6>();
 
 /// An Internet address with its port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(8))]
 pub struct Address {
+    /// Zeros behind the first `len`.
     bytes: [u8; V6],
     len: u32,
 }
-
-impl PartialEq for Address {
-    #[inline]
-    fn eq(&self, other: &Address) -> bool {
-        self.bytes() == other.bytes()
-    }
-}
-
-impl Eq for Address {}
 
 impl Default for Address {
     /// Any of IPv4.
@@ -70,23 +62,25 @@ impl Address {
     /// The address that a user gave; longer ones are cut (programs pass a sockaddr_storage). TBADADDR.
     #[inline]
     pub fn read(given: &[u8]) -> Outcome<Address> {
-        let len = match given {
-            [a, b, ..] => match u16::from_ne_bytes([*a, *b]) as i32 {
-                libc::AF_INET => V4,
-                libc::AF_INET6 => V6,
-                _ => return Err(Refusal::new(TBADADDR)),
-            },
-            _ => return Err(Refusal::new(TBADADDR)),
-        };
-        let given = given.get(..len).ok_or(Refusal::new(TBADADDR))?;
-        let mut bytes = [0; V6];
-        bytes[..len].copy_from_slice(given);
-        Ok(Address {
-            bytes,
-            len: len as u32,
-        })
+        let bad = Refusal::new(TBADADDR);
+        let family = u16::from_ne_bytes(*given.first_chunk().ok_or(bad)?);
+        // As many bytes as the compiler knows: what is copied piece by piece and read whole stalls each datagram.
+        match family.into() {
+            libc::AF_INET => {
+                let mut bytes = [0; V6];
+                bytes[..V4].copy_from_slice(given.first_chunk::<V4>().ok_or(bad)?);
+                let len = V4 as u32;
+                Ok(Address { bytes, len })
+            }
+            libc::AF_INET6 => Ok(Address {
+                bytes: *given.first_chunk().ok_or(bad)?,
+                len: V6 as u32,
+            }),
+            _ => Err(bad),
+        }
     }
 
+    #[inline]
     pub fn of_storage(from: &libc::sockaddr_storage) -> Option<Address> {
         // SAFETY: plain bytes, all initialised.
         let bytes = unsafe { core::slice::from_raw_parts(from as *const _ as *const u8, V6) };

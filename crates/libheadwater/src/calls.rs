@@ -61,10 +61,10 @@ macro_rules! calls {
             pub unsafe extern "C-unwind" fn $name(fd: c_int $(, $arg: $ty)*) -> $ret {
                 #[inline(never)]
                 #[allow(unused_unsafe, reason = "of calls that take nothing but numbers")]
-                unsafe fn others(fd: c_int $(, $arg: $ty)*) -> $ret {
+                unsafe fn others(h: Handle, fd: c_int $(, $arg: $ty)*) -> $ret {
                     // SAFETY: the program's arguments, as the call of this name wants them.
                     unsafe {
-                        match known!($which fd) {
+                        match known!($which fd, h) {
                             None => foreign::$name(fd $(, $arg)*),
                             Some(h) => of_kind!(h, $name(fd $(, $arg)*)),
                         }
@@ -77,7 +77,7 @@ macro_rules! calls {
                         None => foreign::$name(fd $(, $arg)*),
                         Some(h) if h.kind() == Kind::Socket => Connections.$name(h, fd $(, $arg)*),
                         Some(h) if h.kind() == Kind::Stream => Streams.$name(h, fd $(, $arg)*),
-                        Some(_) => others(fd $(, $arg)*),
+                        Some(h) => others(h, fd $(, $arg)*),
                     }
                 }
             }
@@ -104,11 +104,11 @@ macro_rules! calls {
 }
 
 macro_rules! known {
-    (used $fd:ident) => {
-        table::used($fd)
+    (used $fd:ident, $h:ident) => {
+        table::as_used($fd, $h)
     };
-    (asked $fd:ident) => {
-        table::lookup($fd)
+    (asked $fd:ident, $h:ident) => {
+        Some($h)
     };
 }
 

@@ -332,6 +332,7 @@ pub unsafe fn sendv(h: Handle, iov: *const iovec, n: usize, flags: c_int) -> isi
 
 /// # Safety
 /// As sendto(2) asks of its caller.
+#[inline(always)]
 pub unsafe fn sendto(
     h: Handle,
     data: &[iovec],
@@ -340,7 +341,10 @@ pub unsafe fn sendto(
     len: socklen_t,
 ) -> isize {
     // SAFETY: the program's address.
-    unsafe { name(to.cast(), len) }.map_or_else(refuse, |to| send(h, &plain(to, data, flags)))
+    match unsafe { name(to.cast(), len) } {
+        Ok(to) => send(h, &plain(to, data, flags)),
+        Err(e) => refuse(e),
+    }
 }
 
 /// # Safety
@@ -408,6 +412,7 @@ pub unsafe fn readv(h: Handle, iov: *const iovec, n: usize) -> isize {
 
 /// # Safety
 /// As recvfrom(2) asks of its caller.
+#[inline(always)]
 pub unsafe fn recvfrom(
     h: Handle,
     iov: &[iovec],
@@ -420,6 +425,20 @@ pub unsafe fn recvfrom(
     {
         return n as isize;
     }
+    // SAFETY: the caller's room.
+    unsafe { recvfrom_slowly(h, iov, flags, from, len) }
+}
+
+/// # Safety
+/// As recvfrom(2) asks of its caller.
+#[inline(never)]
+unsafe fn recvfrom_slowly(
+    h: Handle,
+    iov: &[iovec],
+    flags: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> isize {
     let mut what = into(iov, flags, !from.is_null(), false);
     let n = receive(h, &mut what);
     if n >= 0 && !from.is_null() {

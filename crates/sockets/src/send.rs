@@ -563,6 +563,7 @@ fn wait(
     let has_room = || !withdraws && ring.capacity() as u64 - ring.fill() >= least;
     let is_low = || !withdraws && ring.below_low_water();
     let spun = c.writing.wait(
+        None,
         || peer.load(Ordering::Relaxed),
         || has_room() || moved() || signal::interrupted(),
     );

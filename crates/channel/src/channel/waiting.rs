@@ -49,7 +49,7 @@ impl Channel {
         };
         self.enter();
         let holds = || self.holds(want);
-        if self.spin && self.learner(want).wait(|| self.peer_cpu(), holds) == Outcome::Ready {
+        if self.spin && self.learner(want).wait(None, || self.peer_cpu(), holds) == Outcome::Ready {
             return Ok(());
         }
         if hand_off.pass() {

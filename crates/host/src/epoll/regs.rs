@@ -309,8 +309,8 @@ impl Inner {
     }
 
     /// Was the kernel not asked for a while before the call that begins now?
-    pub fn is_due(&mut self) -> bool {
-        self.unasked = sys::now().saturating_sub(self.looked);
+    pub fn is_due(&mut self, now: u64) -> bool {
+        self.unasked = now.saturating_sub(self.looked);
         self.is_new || self.unasked >= KERNEL_AFTER
     }
 

@@ -42,18 +42,27 @@ impl Set {
         self.see_wait();
         let timeout = within.ns;
         let is_plain = self.concerned.load(Ordering::SeqCst) == 0;
-        if !is_plain && let Some(n) = self.begin(out, timeout) {
-            return Ok(n);
-        }
+        let begun = match is_plain {
+            true => None,
+            false => match self.begin(out, timeout) {
+                Ok(n) => return Ok(n),
+                Err(begun) => begun,
+            },
+        };
         let sleeps_with = mask.filter(|_| timeout != Some(0));
-        signal::under(sleeps_with, || self.wait_on(out, within, mask, is_plain))
+        signal::under(sleeps_with, || {
+            self.wait_on(out, within, mask, is_plain, begun)
+        })
     }
 
-    /// A look before the first sleep: what it ends with, if it does.
-    fn begin(&self, out: &mut [epoll_event], timeout: Option<u64>) -> Option<i32> {
+    /// A look before the first sleep: what it ends with, if it does; else when that was, if it is known.
+    fn begin(&self, out: &mut [epoll_event], timeout: Option<u64>) -> Result<i32, Option<u64>> {
         signal::begin_wait_for_any();
-        let n = self.look(out, timeout == Some(0));
-        (n > 0 || timeout == Some(0)).then(|| self.leave(n))
+        let (n, now) = self.look(out, timeout == Some(0));
+        match n > 0 || timeout == Some(0) {
+            true => Ok(self.leave(n)),
+            false => Err(now),
+        }
     }
 
     /// The rest of it, in which it sleeps.
@@ -63,20 +72,22 @@ impl Set {
         within: Timeout,
         mask: Option<&sigset_t>,
         is_plain: bool,
+        mut begun: Option<u64>,
     ) -> Result<i32, Confined> {
         let timeout = within.ns;
         if is_plain {
             if let Some(n) = self.wait_plain(out, within, mask) {
                 return Ok(n);
             }
-            if let Some(n) = self.begin(out, timeout) {
-                return Ok(n);
-            }
+            begun = match self.begin(out, timeout) {
+                Ok(n) => return Ok(n),
+                Err(begun) => begun,
+            };
         }
-        // Nobody waits for what this takes.
-        let deadline = timeout.map(|t| sys::now().saturating_add(t));
+        // The clock is asked once for all that begins here: a wait for an answer that is on its way takes ten times as long.
+        let deadline = timeout.map(|t| begun.unwrap_or_else(sys::now).saturating_add(t));
         loop {
-            let n = self.spin(out);
+            let n = self.spin(out, begun.take());
             if n > 0 {
                 return Ok(self.leave(n));
             }
@@ -184,38 +195,40 @@ impl Set {
     }
 
     /// Looks without waiting: at the hot registrations, and at the kernel when it is due or `kernel`.
-    fn look(&self, out: &mut [epoll_event], kernel: bool) -> i32 {
+    /// When that was is told as well where it had to be known.
+    fn look(&self, out: &mut [epoll_event], kernel: bool) -> (i32, Option<u64>) {
         let mut inner = self.held_briefly();
         inner.heat_sets();
         inner.begin();
         if inner.mutes {
             inner.heat_mutes();
         }
-        let due = match inner.hot.is_empty() {
-            true => kernel,
-            false => inner.is_due(),
+        let now = (!inner.hot.is_empty()).then(sys::now);
+        let due = match now {
+            None => kernel,
+            Some(now) => inner.is_due(now),
         };
         // Where there is no room for all, each comes first in turn.
         let first = due && inner.comes_first();
         let n = and_what_moved(&mut inner, out, |inner, out| {
             let mut n = 0;
             if first {
-                n = look_kernel(inner, out, 0);
+                n = look_kernel(inner, out, 0, now);
             }
             n = scan(inner, out, n, true);
             let due = due || n == 0 && kernel || n > 0 && has_stream(inner);
             if due && !first {
-                n = look_kernel(inner, out, n);
+                n = look_kernel(inner, out, n, None);
             }
             n
         });
         if n == 0 && inner.nested {
             inner.list_told(false);
         }
-        n as i32
+        (n as i32, now)
     }
 
-    fn spin(&self, out: &mut [epoll_event]) -> i32 {
+    fn spin(&self, out: &mut [epoll_event], begun: Option<u64>) -> i32 {
         let peers = {
             let inner = self.held_briefly();
             if inner.hot.is_empty() {
@@ -242,7 +255,7 @@ impl Set {
             }
             found
         };
-        let outcome = self.learner.wait(cpu, || {
+        let outcome = self.learner.wait(begun, cpu, || {
             turns += 1;
             if signal::interrupted() {
                 return true;
@@ -253,7 +266,7 @@ impl Set {
             // While nobody waits for us: the next call need not ask then.
             let idle = turns == KERNEL_IDLE && inner.is_due_soon() && cpu() != sys::cpu();
             if n == 0 && (idle || turns.is_multiple_of(KERNEL_SPIN)) {
-                n = look_kernel(&mut inner, out, 0);
+                n = look_kernel(&mut inner, out, 0, None);
             }
             if n == 0 {
                 for _ in 1..inner.hot.len().min(16) {
@@ -365,11 +378,16 @@ pub fn milliseconds(timeout: Option<u64>) -> i32 {
 
 /// Adds what the kernel knows to `known` events; returns how many there are then. Of these themselves it may know more, which few
 /// are asked for.
-fn look_kernel(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
+fn look_kernel(
+    inner: &mut Inner,
+    out: &mut [epoll_event],
+    known: usize,
+    now: Option<u64>,
+) -> usize {
     if known == out.len() && known > MERGED {
         return known;
     }
-    inner.looked = sys::now();
+    inner.looked = now.unwrap_or_else(sys::now);
     inner.unasked = 0;
     inner.is_new = false;
     if inner.may_have_moved() {
@@ -393,7 +411,7 @@ fn and_what_moved(
     let mut n = look(inner, out);
     if counters::read(Counter::Unswitches) != moves {
         inner.asks_again = true;
-        n = look_kernel(inner, out, n);
+        n = look_kernel(inner, out, n, None);
         inner.asks_again = false;
     }
     if n > 0 && inner.nested {

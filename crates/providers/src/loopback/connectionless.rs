@@ -413,7 +413,10 @@ fn push(
 #[inline(always)]
 pub fn take(head: &Head, into: &mut Datagram<'_>) -> Outcome<()> {
     head.enter();
-    head.take_frames(|ring| pull(ring, into))
+    let ring = head.incoming();
+    let section = head.taking(&ring).map_err(Refusal::system)?;
+    let pulled = pull(&ring, into);
+    head.taken(&ring, section, pulled)
         .map_err(Refusal::system)?
 }
 
@@ -455,13 +458,12 @@ fn read_front(
     frame: &Frame,
     into: &mut Datagram<'_>,
 ) -> Result<Option<usize>, Corrupt> {
-    let mut lengths = [0; LENGTHS];
     if frame.len < LENGTHS {
         return Err(Corrupt);
     }
-    ring.copy_frame(frame, 0, &mut lengths);
-    let addr = u16::from_ne_bytes([lengths[0], lengths[1]]) as usize;
-    let opts = u16::from_ne_bytes([lengths[2], lengths[3]]) as usize;
+    let [a0, a1, o0, o1, ..] = ring.first_eight(frame);
+    let addr = u16::from_ne_bytes([a0, a1]) as usize;
+    let opts = u16::from_ne_bytes([o0, o1]) as usize;
     let before = LENGTHS + addr + opts;
     if before > frame.len {
         return Err(Corrupt);

@@ -108,6 +108,7 @@ pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Resul
             }
         }
         let spun = c.reading.wait(
+            None,
             || peer.load(Ordering::Relaxed),
             || switch::readable(v) || look.load(Ordering::Relaxed) != seen || signal::interrupted(),
         );

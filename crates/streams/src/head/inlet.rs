@@ -311,14 +311,25 @@ impl<'a> Sink<'a> {
     /// Copies `n` unread bytes of a frame in, from `skip` on. The caller asks for no more than there are and fit.
     #[inline(always)]
     pub fn fill(&mut self, ring: &Ring<'_>, frame: &Frame, skip: usize, n: usize) {
-        self.fill_by(skip, n, |skip, to| ring.copy_frame(frame, skip, to));
+        // Not as a closure, which is no part of its caller any more where several make the same.
+        if let [v] = self.iov {
+            if let Some(to) = part(*v, self.skip, n) {
+                ring.copy_frame(frame, skip, to);
+            }
+            self.skip += n;
+            self.left -= n;
+        } else {
+            self.fill_by(skip, n, |skip, to| ring.copy_frame(frame, skip, to));
+        }
     }
 
     /// The same of whatever `copy` copies from.
     #[inline(always)]
     pub fn fill_by(&mut self, skip: usize, n: usize, mut copy: impl FnMut(usize, &mut [u8])) {
         if let [v] = self.iov {
-            copy_part(v, self.skip, skip, n, &mut copy);
+            if let Some(to) = part(*v, self.skip, n) {
+                copy(skip, to);
+            }
             self.skip += n;
         } else {
             self.fill_parts(skip, n, copy);
@@ -337,7 +348,9 @@ impl<'a> Sink<'a> {
             && let Some(v) = self.iov.first()
         {
             let some = (v.iov_len - self.skip).min(n);
-            copy_part(v, self.skip, skip, some, &mut copy);
+            if let Some(to) = part(*v, self.skip, some) {
+                copy(skip, to);
+            }
             n -= some;
             skip += some;
             self.skip += some;
@@ -349,16 +362,12 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// `n` bytes to the buffer, which has room for them behind its first `at`.
+/// `n` bytes of the buffer, which has room for them behind its first `at`.
 #[inline(always)]
-fn copy_part(v: &iovec, at: usize, skip: usize, n: usize, copy: &mut impl FnMut(usize, &mut [u8])) {
-    // An empty piece may have any address.
-    if n > 0 {
-        // SAFETY: the program's buffer, as readv(2) or t_rcvv(3) wants it, with as much room, as the caller says.
-        copy(skip, unsafe {
-            core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(at), n)
-        });
-    }
+fn part<'a>(v: iovec, at: usize, n: usize) -> Option<&'a mut [u8]> {
+    // SAFETY: the program's buffer, as readv(2) or t_rcvv(3) wants it; a sink's methods, which alone come here, count what room it
+    // has. An empty piece may have any address.
+    (n > 0).then(|| unsafe { core::slice::from_raw_parts_mut((v.iov_base as *mut u8).add(at), n) })
 }
 
 use headwater_host::sync::Ordering::Relaxed;

@@ -229,7 +229,7 @@ impl Head {
         }
         let sent = sent?;
         drop(section);
-        self.ring_peer_for_data();
+        self.ring_peer_for_data(&ring);
         if sent && for_head {
             self.call_peer();
         }

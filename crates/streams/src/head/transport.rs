@@ -7,8 +7,9 @@ use headwater_host::sync::Ordering;
 use headwater_host::sys::{self, Errno};
 
 use super::{Head, copying};
+use crate::pipe::section::{self, Section};
 use crate::pipe::words::{HeadWords, state};
-use crate::pipe::{LIMIT, LOW, section};
+use crate::pipe::{LIMIT, LOW};
 
 impl HeadWords {
     #[inline(always)]
@@ -31,7 +32,7 @@ impl Head {
         let section = self.begin_writing(&ring)?;
         let done = f(&ring);
         drop(section);
-        self.ring_peer_for_data();
+        self.ring_peer_for_data(&ring);
         done.map_err(|_| self.spoiled())
     }
 
@@ -42,10 +43,27 @@ impl Head {
         f: impl FnOnce(&Ring<'_>) -> Result<T, Corrupt>,
     ) -> Result<T, Errno> {
         let ring = self.incoming();
-        let section = section::reading(&ring).ok_or_else(|| self.spoiled())?;
+        let section = self.taking(&ring)?;
         let done = f(&ring);
+        self.taken(&ring, section, done)
+    }
+
+    /// Begins, at the incoming ring, what [`taken`](Head::taken) ends: for who has no closure, since the compiler puts none into each
+    /// of several callers.
+    #[inline(always)]
+    pub fn taking<'a>(&self, ring: &Ring<'a>) -> Result<Section<'a>, Errno> {
+        section::reading(ring).ok_or_else(|| self.spoiled())
+    }
+
+    #[inline(always)]
+    pub fn taken<T>(
+        &self,
+        ring: &Ring<'_>,
+        section: Section<'_>,
+        done: Result<T, Corrupt>,
+    ) -> Result<T, Errno> {
         drop(section);
-        self.ring_peer_for_room();
+        self.ring_peer_for_room(ring);
         done.map_err(|_| self.spoiled())
     }
 

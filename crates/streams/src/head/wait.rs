@@ -5,6 +5,7 @@
 use core::time::Duration;
 
 use headwater_channel::bell;
+use headwater_channel::ring::Ring;
 use headwater_channel::wait::Outcome;
 use headwater_channel::waiter::{self, Place};
 use headwater_host::poll::{SHARED_SLICE, VAIN_SLICE};
@@ -84,7 +85,7 @@ impl Head {
             self.leave_writer_alone();
         }
         let look = || holds() || signal::interrupted();
-        self.learner(want).wait(|| self.peer_cpu(), look) == Outcome::Ready
+        self.learner(want).wait(None, || self.peer_cpu(), look) == Outcome::Ready
     }
 
     /// As [`wait_beside`](Head::wait_beside), for who has looked long enough.
@@ -199,17 +200,18 @@ impl Head {
         Ok(is_vain || fds[0].revents != 0)
     }
 
-    /// Wakes the peer after something was published in (taken from) a ring. The lock's release was a fence.
+    /// Wakes the peer after something was published in the outgoing ring (taken from the incoming one), which is given: what was
+    /// loaded before the fence need not be loaded again behind it. The lock's release was that fence.
     #[inline(always)]
-    pub fn ring_peer_for_data(&self) {
-        if self.outgoing().wakes_reader() {
+    pub fn ring_peer_for_data(&self, outgoing: &Ring<'_>) {
+        if outgoing.wakes_reader() {
             self.ring_peer();
         }
     }
 
     #[inline(always)]
-    pub fn ring_peer_for_room(&self) {
-        if self.incoming().wakes_writer() {
+    pub fn ring_peer_for_room(&self, incoming: &Ring<'_>) {
+        if incoming.wakes_writer() {
             self.ring_peer();
         }
     }

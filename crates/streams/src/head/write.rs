@@ -130,7 +130,7 @@ impl Head {
             }
         };
         drop(section);
-        self.ring_peer_for_data();
+        self.ring_peer_for_data(&ring);
         self.tell_local_peer();
         sent.map_err(|_| self.spoiled())
     }

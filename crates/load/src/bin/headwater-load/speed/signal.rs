@@ -96,7 +96,7 @@ impl Semaphore {
         while !self.take() {
             let ready = || self.count.load(Ordering::Acquire) != 0;
             let poster = || self.poster.load(Ordering::Relaxed);
-            if learner.wait(poster, ready) == Outcome::Sleep {
+            if learner.wait(None, poster, ready) == Outcome::Sleep {
                 self.sleep(learner);
             }
         }
