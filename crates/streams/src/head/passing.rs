@@ -234,9 +234,9 @@ impl End {
         if let Some((gate, nonblocking)) = self.gate {
             opening::resume(self.shadow.number(), gate.into_number(), nonblocking);
         }
-        adopted.inspect(|_| {
-            self.shadow.into_number();
-        })
+        let opened = adopted?;
+        self.shadow.into_number();
+        Ok(opened)
     }
 }
 
