@@ -163,11 +163,16 @@ impl Inner {
     fn post_again(&mut self, data: u64) -> bool {
         let once = |r: &Reg| !r.carried && r.data == data && r.events & (ET | ONESHOT) != 0;
         let mut any = false;
-        for (i, reg) in self.regs.iter().enumerate() {
-            if once(reg) && self.find(reg.fd) == Some(i) {
+        for (i, reg) in self.regs.iter().enumerate().filter(|(_, r)| once(r)) {
+            if self.find(reg.fd) == Some(i) {
                 self.put(reg, u32::MAX, true);
-                any = true;
+            } else if reg.orphan && reg.d.is_some() {
+                // By a number that its description lost.
+                self.reach(i);
+            } else {
+                continue;
             }
+            any = true;
         }
         any
     }

@@ -29,7 +29,7 @@ impl Inner {
 
     /// What the kernel has of a registration becomes what the program asked for; where its number was closed, under that number: its
     /// description has others, or has it again.
-    fn reach(&self, i: usize) {
+    pub(super) fn reach(&self, i: usize) {
         let reg = &self.regs[i];
         if !reg.orphan || table::lookup(reg.fd) == Some(reg.h) {
             return self.give_back(i, true);
