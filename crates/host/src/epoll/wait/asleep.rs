@@ -20,8 +20,12 @@ pub(super) struct AtMembers<'a> {
     pub held: Option<Held<'a>>,
 }
 
-/// What the kernel's wait has returned, and its errno.
-pub(super) type Waited = (i32, i32);
+/// What the kernel's wait has returned, and its errno, and when that was.
+pub(super) struct Waited {
+    pub n: i32,
+    pub errno: i32,
+    pub at: u64,
+}
 
 impl<'a> AtMembers<'a> {
     /// Where events go to, and the inside of the set.
@@ -72,12 +76,13 @@ impl Place for AtMembers<'_> {
             }
             false => (-1, libc::EINTR),
         };
+        let at = sys::now();
         signal::end_nap();
         if n >= 0 {
             counters::add(Counter::Sleeps, 1);
-            self.set.learner.slept(sys::now() - begun);
+            self.set.learner.slept(at - begun);
         }
-        Some((n, errno))
+        Some(Waited { n, errno, at })
     }
 
     /// Bells are registered for edges, and stay rung: each thread that sleeps on is told by itself, or [armed for](Set::leave).
