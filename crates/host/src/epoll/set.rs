@@ -289,8 +289,12 @@ impl Set {
         self.concerned.store(1, Ordering::SeqCst);
         // Who sleeps may be about to be told of it; and what the kernel tells of those that can't be reached could not be put back.
         let is_alone = self.is_waited() && self.waiters.load(Ordering::SeqCst) == 0;
-        let is_in_reach = !inner.orphans && !inner.shared && !self.is_inherited();
-        let told = (is_alone && is_in_reach)
+        let is_shared = inner.shared || self.is_inherited();
+        if is_shared && reg.events & ET != 0 {
+            // To register it anew makes an edge of what holds.
+            counters::note(Reason::ToldAgain);
+        }
+        let told = (is_alone && !inner.orphans && !is_shared)
             .then(|| inner.all_told(i))
             .flatten();
         match inner.make_carried(i, EPOLL_CTL_MOD) {
