@@ -262,13 +262,23 @@ OP(t_rcvreldata) { /* slot, room */
 
 /* ---- data ---- */
 
-OP(t_snd) { return answer(a[0], t_snd(fd[a[0]], bytes(a[1]), a[1], a[2])); }
+/* These flags; nothing is expedited by packets of SCTP, which come to who is connected with itself: by messages it goes ahead of
+ * what came before it, else it is received as it came. */
+static int sending(int slot, long flags) {
+    char here[LONGEST], there[LONGEST];
+    struct t_bind b = {.addr = space(here, LONGEST)}, p = {.addr = space(there, LONGEST)};
+    if (provider_of[slot] != SCTP_T || !(flags & T_EXPEDITED) || t_getprotaddr(fd[slot], &b, &p) < 0)
+        return flags;
+    int is_itself = b.addr.len && b.addr.len == p.addr.len && !memcmp(here, there, b.addr.len);
+    return is_itself ? flags & ~T_EXPEDITED : flags;
+}
+OP(t_snd) { return answer(a[0], t_snd(fd[a[0]], bytes(a[1]), a[1], sending(a[0], a[2]))); }
 OP(t_sndv) { /* slot, three lengths, flags */
     struct t_iovec v[3];
     char *b = bytes(a[1] + a[2] + a[3]);
     for (int i = 0; i < 3; b += v[i++].iov_len)
         v[i] = (struct t_iovec){b, a[i + 1]};
-    return answer(a[0], t_sndv(fd[a[0]], v, 3, a[4]));
+    return answer(a[0], t_sndv(fd[a[0]], v, 3, sending(a[0], a[4])));
 }
 /* TCP has no boundaries: as much as is there. */
 static int received(int slot, int r, char *b, long room, int *flags) {

@@ -91,6 +91,15 @@ static void send_both_in_pieces(void) {
 }
 CASE(expedited_between_pieces, "XNS 5.2 t_snd() T_EXPEDITED T_MORE") { send_both_in_pieces(); }
 CASE(expedited_between_pieces_by_packets, "XNS 5.2 t_snd() T_EXPEDITED T_MORE") { by("udp"), send_both_in_pieces(); }
+CASE(expedited_comes_in_its_turn_by_packets, "RFC 9260 6.6") {
+    by("udp");
+    struct pair p = connected();
+    snd(p.client, "normal", 0);
+    snd(p.client, "urgent", T_EXPEDITED);
+    check_event(p.server, T_DATA);
+    rcv(p.server, "normal", 0);
+    rcv(p.server, "urgent", T_EXPEDITED);
+}
 CASE(expedited_passes_full_queues, "XNS 5.2 t_snd() T_EXPEDITED") {
     struct pair p = connected_nonblock();
     size_t sent = fill_endpoint(p.client, 1000);
@@ -205,7 +214,8 @@ CASE(expedited_byte_before_data_that_came_since, "XNS 5.2 t_rcv() T_EXPEDITED, t
 
 SUITE(FOR(COTS, expedited), FOR(LOOP, expedited_first), FOR(LOOP, expedited_in_order), FOR(LOOP, expedited_in_pieces),
       FOR(LOOP, expedited_sent_in_pieces), FOR(LOOP, expedited_within_a_tsdu), FOR(LOOP, expedited_between_pieces),
-      FOR(SCTP, expedited_between_pieces), FOR(SCTP, expedited_between_pieces_by_packets), FOR(LOOP, expedited_passes_full_queues),
+      FOR(SCTP, expedited_between_pieces), FOR(SCTP, expedited_between_pieces_by_packets),
+      FOR(SCTP, expedited_comes_in_its_turn_by_packets), FOR(LOOP, expedited_passes_full_queues),
       FOR(LOOP, expedited_flow), FOR(TCP, expedited_byte_after_data), FOR(TCP, expedited_byte_is_not_left_behind),
       FOR(TCP, expedited_bytes_are_received_once), FOR(TCP, expedited_byte_behind_what_goes_by_shared_memory),
       FOR(TCP, expedited_byte_before_data_that_came_since))

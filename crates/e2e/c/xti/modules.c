@@ -138,6 +138,15 @@ BY_MESSAGES(expedited, "timod(7M), XNS 5.2 T_EXPEDITED") {
     if (is_in(TCP))
         check_event(p.server, T_ORDREL);
 }
+BY_MESSAGES(expedited_goes_ahead_by_packets, "timod(7M), RFC 9260 6.6") {
+    by("udp");
+    struct pair p = connected();
+    snd(p.client, "normal", 0);
+    snd(p.client, "urgent", T_EXPEDITED);
+    await(t_look(p.server) == T_EXDATA);
+    rcv(p.server, "urgent", T_EXPEDITED);
+    rcv(p.server, "normal", 0);
+}
 BY_MESSAGES(runs_full, "timod(7M), XNS 5.2 TFLOW") {
     struct pair p = connected_nonblock();
     int flags;
@@ -462,7 +471,8 @@ CASE(signals_a_datagram, "streamio(7I) I_SETSIG") {
 SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, connects),
       FOR_BOTH(COTS, waits_for_a_connection), FOR_BOTH(COTS, accepts_on_itself), FOR_BOTH(COTS, rejects),
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
-      FOR_BOTH(COTS, expedited), FOR_BOTH(COTS, runs_full), FOR_BOTH(ORD & ~SCTP, releases_when_full),
+      FOR_BOTH(COTS, expedited), FOR_BOTH(SCTP, expedited_goes_ahead_by_packets), FOR_BOTH(COTS, runs_full),
+      FOR_BOTH(ORD & ~SCTP, releases_when_full),
       FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects), FOR_BOTH(COTS, out_of_state),
       FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),
       FOR_BOTH(LOOP, connects_with_data), FOR_BOTH(COTS, used_while_a_set_looks), FOR(COTS, pushed_in_a_set),

@@ -409,12 +409,6 @@ impl Maker {
             T_PUSH,
             8,
         ]);
-        // Who is connected with itself has packets, where expedited data is unordered.
-        let flags = match (provider, kind) {
-            (Sctp, Kind::Connected(_)) => flags,
-            (Sctp, _) => flags & !T_EXPEDITED,
-            _ => flags,
-        };
         if provider == Tcp && flags & T_EXPEDITED != 0 {
             // TCP knows of one urgent byte at a time: an earlier one that was not received is data again.
             if !self.is_alone() || self.slots[slot as usize].0 != Kind::Connected(peer) {
