@@ -67,21 +67,17 @@ pub struct Want {
 }
 
 impl Want {
-    pub const READABLE: Want = Want {
-        readable: true,
-        writable: false,
-        event: false,
-    };
-    pub const WRITABLE: Want = Want {
-        readable: false,
-        writable: true,
-        event: false,
-    };
-    pub const EVENT: Want = Want {
-        readable: false,
-        writable: false,
-        event: true,
-    };
+    pub const READABLE: Want = Want::of(true, false, false);
+    pub const WRITABLE: Want = Want::of(false, true, false);
+    pub const EVENT: Want = Want::of(false, false, true);
+
+    const fn of(readable: bool, writable: bool, event: bool) -> Want {
+        Want {
+            readable,
+            writable,
+            event,
+        }
+    }
 }
 
 impl Association {

@@ -252,7 +252,7 @@ impl Association {
                 tsn: self.local_tsn,
             };
             let (config, local, to) = (&self.config, &self.local, path.addr);
-            packet.init(&head, |params| {
+            packet.init(kind::INIT, &head, |params| {
                 if opening.preservative > 0 {
                     params.put(&Param::CookiePreservative(opening.preservative));
                 }

@@ -216,7 +216,7 @@ impl Endpoint {
             init.tag,
             limit.max(1200),
         );
-        answer.init_ack(&head, |params| {
+        answer.init(kind::INIT_ACK, &head, |params| {
             params.put(&Param::Cookie(&sealed));
             describe(
                 params,
