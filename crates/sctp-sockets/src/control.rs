@@ -8,8 +8,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::recv::Received;
-use headwater_sctp::send::{Outgoing, Reliability};
+use headwater_sctp::{Outgoing, Received, Reliability};
 
 use super::AssocT;
 use super::abi::*;

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::event::Down;
-use headwater_sctp_stack::clock::until;
+use headwater_sctp::Down;
+use headwater_sctp_stack::until;
 
 use super::waiting::For;
 use super::{Core, Socket, State, Style, remote};

@@ -6,10 +6,9 @@
 use core::net::IpAddr;
 
 use headwater_host::sys;
-use headwater_sctp::event::{Down, Event, Outcome, PathChange};
-use headwater_sctp::path::PathState;
-use headwater_sctp::send::{Failed, Outgoing};
+use headwater_sctp::send::Failed;
 use headwater_sctp::wire::CauseOwned;
+use headwater_sctp::{Down, Event, Outcome, Outgoing, PathChange, PathState};
 
 use super::AssocT;
 use super::abi::{self, *};

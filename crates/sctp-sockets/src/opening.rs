@@ -8,17 +8,10 @@ use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
 use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
-use headwater_sctp::event::Down;
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::by_memory::ByMemory;
-use headwater_sctp_stack::by_packets::ByPackets;
-use headwater_sctp_stack::choice;
-use headwater_sctp_stack::clock::until;
-use headwater_sctp_stack::guarded::Guarded;
-use headwater_sctp_stack::here;
-use headwater_sctp_stack::names;
-use headwater_sctp_stack::port::{Port, Via};
-use headwater_sctp_stack::sink::Sink;
+use headwater_sctp::Down;
+use headwater_sctp_stack::{
+    Addresses, ByMemory, ByPackets, Guarded, Port, Sink, Via, choice, here, names, until,
+};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 

@@ -4,8 +4,8 @@ use core::net::IpAddr;
 
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers;
-use headwater_sctp::recv::Received;
-use headwater_sctp_stack::clock::until;
+use headwater_sctp::Received;
+use headwater_sctp_stack::until;
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 

@@ -5,9 +5,7 @@ use core::time::Duration;
 
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers::{self, Source};
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::clock::until;
-use headwater_sctp_stack::errno;
+use headwater_sctp_stack::{Addresses, errno, until};
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 

@@ -10,10 +10,9 @@ use headwater_channel::waiter;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{next, reclaim, signal, stand_in, sys};
-use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::left::{self, Held};
 use headwater_sctp_stack::signal::readable;
-use headwater_sctp_stack::stack;
+use headwater_sctp_stack::{stack, until};
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 

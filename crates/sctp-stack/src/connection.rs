@@ -12,16 +12,13 @@ use headwater_streams::head::Head;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
-use super::addresses::Addresses;
-use super::body::Body;
-use super::by_memory::{ByMemory, first};
-use super::by_packets::ByPackets;
-use super::choice::is_any;
+use super::by_memory::first;
 use super::option::chosen::Chosen;
-use super::option::orders::Order;
-use super::option::status::Status;
 use super::values::Settings;
-use super::{Association, Down, Event as Told, Outgoing, Port, Received, Via, Want, errno};
+use super::{
+    Addresses, Association, Body, ByMemory, ByPackets, Down, Event as Told, Order, Outgoing, Port,
+    Received, Status, Via, Want, errno, is_any,
+};
 
 mod data;
 

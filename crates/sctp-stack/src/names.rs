@@ -13,8 +13,7 @@ use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
-use super::addresses::Addresses;
-use super::here;
+use super::{Addresses, here};
 
 /// Ports for who asks for none (RFC 6335, 6).
 const EPHEMERAL: core::ops::Range<u32> = 49152..65536;

@@ -24,15 +24,11 @@ use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::addresses::{self, Addresses};
-use super::choice;
 use super::connection::{Connection, IN};
-use super::here;
-use super::names;
 use super::option::message::{Outgoing, received_options};
-use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
 use super::values::Settings;
+use super::{Addresses, Order, addresses, choice, here, names};
 
 mod negotiation;
 

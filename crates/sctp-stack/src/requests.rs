@@ -10,12 +10,10 @@ use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
-use super::addresses::Addresses;
 use super::by_memory::greeting::asked;
-use super::choice;
 use super::connection::{self, Connection};
 use super::option::chosen::Chosen;
-use super::port::Port;
+use super::{Addresses, Port, choice};
 
 /// Associations that wait in the stack, beside those that the user may be told of.
 const BACKLOG: usize = 16;

@@ -23,18 +23,11 @@ use opening::Other;
 use table::Table;
 
 use crate::asconf::Change;
-use crate::association::{Association, LastPacket, MOST_EVENTS, SendError, SetUp};
+use crate::association::{LastPacket, MOST_EVENTS, SendError, SetUp};
 use crate::auth::{Hmac, Vectors};
-use crate::config::{AssocConfig, Config};
-use crate::event::Event;
-use crate::features::Features;
 use crate::path::is_host;
-use crate::recv::Received;
-use crate::send::Outgoing;
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::wire::chunk::kind;
-use crate::wire::{Chunk, Packet};
+use crate::wire::{Chunk, Packet, kind};
+use crate::{AssocConfig, Association, Config, Event, Features, Outgoing, Received, Time, Tsn};
 
 /// Whom to connect to.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! Authentication of chunks (RFC 4895): which chunks, and shared keys.
 
 use headwater_host::sys;
-use headwater_sctp::association::Association as Engine;
+use headwater_sctp::Association as Engine;
 use headwater_sctp::auth::Hmac;
-use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp_stack::Order;
 
 use super::whom::Whom;
 use super::*;

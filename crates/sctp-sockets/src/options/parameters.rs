@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::features::Features;
+use headwater_sctp::Features;
 
 use super::values::HEADERS;
 use super::whom::Whom;

@@ -1,8 +1,9 @@
 //! What is told of associations and their paths.
 
 use headwater_host::sys;
-use headwater_sctp::path::PathState;
-use headwater_sctp_stack::option::status::{Path, Status};
+use headwater_sctp::PathState;
+use headwater_sctp_stack::Status;
+use headwater_sctp_stack::option::status::Path;
 
 use super::parameters::EXPOSE_OFF;
 use super::*;

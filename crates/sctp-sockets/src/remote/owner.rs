@@ -9,7 +9,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_host::sync::{AtomicUsize, Ordering};
 use headwater_host::{hidden, sys};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 
 use super::link::CLOSE;
 use super::verbs::LARGEST;

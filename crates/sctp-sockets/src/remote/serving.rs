@@ -9,8 +9,7 @@ use headwater_host::log::{self, Level};
 use headwater_host::table::{self, Handle};
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
-use headwater_sctp_stack::guarded::Entered;
-use headwater_sctp_stack::stack;
+use headwater_sctp_stack::{Entered, stack};
 
 use super::owner::{OWNER, Owner};
 use crate::{Socket, Source};

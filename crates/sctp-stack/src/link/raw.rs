@@ -15,10 +15,11 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
 use headwater_ipnet::{self as ip, Program, RawSocket, icmp};
 use headwater_providers::loopback::listening::is_lack;
-use headwater_sctp::endpoint::{Arrived, Unreachable};
+use headwater_sctp::Arrived;
+use headwater_sctp::endpoint::Unreachable;
 
 use super::{Link, Returned, Routes, Run, failures, watch_all};
-use crate::guarded::Guarded;
+use crate::Guarded;
 use crate::registry::DYNAMIC;
 
 mod out_of_the_blue;

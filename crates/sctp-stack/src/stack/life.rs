@@ -10,11 +10,10 @@ use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{process, sys};
-use headwater_sctp::endpoint::Endpoint;
+use headwater_sctp::Endpoint;
 
 use super::{Served, Stack};
-use crate::left;
-use crate::signal::Signal;
+use crate::{Signal, left};
 
 /// How long the end of a process waits for what is still to be sent, in nanoseconds: for some retransmissions; and for peers to
 /// confirm the end.

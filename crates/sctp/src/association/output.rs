@@ -5,13 +5,9 @@ use core::net::IpAddr;
 use super::opening::put_error;
 use super::{Association, Control, State};
 use crate::auth::Key;
-use crate::packet::Transmit;
-use crate::path::{PathId, PathState};
 use crate::recv::SackWanted;
-use crate::time::Time;
-use crate::timer::Timer;
-use crate::wire::chunk::kind;
-use crate::wire::{CauseOwned, PacketBuilder};
+use crate::wire::{CauseOwned, PacketBuilder, kind};
+use crate::{PathId, PathState, Time, Timer, Transmit};
 
 impl Association {
     /// Appends the next packet, or several of one size to one destination, to `out`.

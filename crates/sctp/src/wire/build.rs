@@ -5,9 +5,9 @@ use super::cause::CauseBuilder;
 use super::chunk::{BEGIN, DataHead, END, IMMEDIATE, REFLECTED, Skipped, UNORDERED, kind};
 use super::param::{self, ParamBuilder};
 use super::tlv::Writer;
+use crate::Tsn;
 use crate::auth::{Hmac, Key};
 use crate::checksum::crc32c;
-use crate::serial::Tsn;
 
 /// The fixed part of INIT and INIT ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
