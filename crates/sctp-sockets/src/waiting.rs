@@ -23,8 +23,8 @@ use super::{AssocT, Core, Socket, State, Style, remote};
 
 mod asleep;
 
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
-const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
+pub(super) const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+pub(super) const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 const RDHUP: u32 = libc::POLLRDHUP as u32;
 const ERR: u32 = libc::POLLERR as u32;

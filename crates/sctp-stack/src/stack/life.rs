@@ -124,35 +124,22 @@ pub fn go_on_in_child(on: bool) {
 }
 
 fn after_fork(in_child: bool) {
-    if in_child {
-        settle_in_child();
-    } else {
-        settle_in_parent();
-    }
-    MAKING.unlock();
-    process::end_section();
-}
-
-fn settle_in_parent() {
+    let goes_on = GOES_ON.get();
     if let Some(stack) = copied() {
-        if GOES_ON.get() && stack.is_ours() {
+        if !in_child && goes_on && stack.is_ours() {
             // Not a packet more is taken here.
             stack.give_up();
         }
         stack.reopen();
-    }
-}
-
-/// Nobody else may use the child's copies; a stack of its own is made when it asks for one.
-fn settle_in_child() {
-    if let Some(stack) = copied() {
-        stack.reopen();
-        // Else it is still the parent's, until the child takes it over.
-        if !GOES_ON.get() {
+        // One that goes on is still the parent's, until the child takes it over. Else nobody may use the child's copies; a stack of
+        // its own is made when it asks for one.
+        if in_child && !goes_on {
             STACK.store(core::ptr::null_mut(), Ordering::Release);
             stack.forked();
         }
     }
+    MAKING.unlock();
+    process::end_section();
 }
 
 extern "C" fn at_exit() {
