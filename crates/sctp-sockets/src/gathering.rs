@@ -13,11 +13,10 @@ use headwater_providers::provider::Arrived;
 use headwater_sctp::{Down, Event, PathChange};
 use headwater_sctp_stack::{Addresses, ByMemory, ByPackets, Sink, errno, stack};
 
-use super::abi;
 use super::face::count;
 use super::notice::{self, About};
-use super::options::{AssocOptions, EXPOSE_ON, Options};
-use super::{Assoc, AssocT, Body, Core, FIRST, Notice, State, Style};
+use super::options::EXPOSE_ON;
+use super::{Assoc, AssocOptions, AssocT, Body, Core, FIRST, Notice, Options, State, Style, abi};
 
 /// Numbers are unique in a process, as they are in Linux's: an association that is peeled off keeps its own.
 static NEXT: AtomicI32 = AtomicI32::new(FIRST);

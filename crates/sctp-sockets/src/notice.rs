@@ -10,9 +10,8 @@ use headwater_sctp::send::Failed;
 use headwater_sctp::wire::CauseOwned;
 use headwater_sctp::{Down, Event, Outcome, Outgoing, PathChange, PathState};
 
-use super::AssocT;
 use super::abi::{self, *};
-use super::control;
+use super::{AssocT, control};
 
 /// Kinds of notifications: the values of sn_type, and SCTP_DATA_IO_EVENT, which asks for SCTP_SNDRCV.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

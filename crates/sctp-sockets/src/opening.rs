@@ -15,12 +15,8 @@ use headwater_sctp_stack::{
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
-use super::abi;
-use super::face;
 use super::gathering::setup_error;
-use super::options::Options;
-use super::waiting::For;
-use super::{AssocT, Body, Core, Socket, State, Style};
+use super::{AssocT, Body, Core, For, Options, Socket, State, Style, abi, face};
 
 /// Requests that are not asked of the kernel all at once.
 pub(super) const MOST_REQUESTS: u32 = 128;

@@ -17,9 +17,7 @@ use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
 use self::asleep::AtRings;
-use super::Body;
-use super::options::Options;
-use super::{AssocT, Core, Socket, State, Style, remote};
+use super::{AssocT, Body, Core, Options, Socket, State, Style, remote};
 
 mod asleep;
 

@@ -212,11 +212,7 @@ impl Connection {
             Body::ByPackets(by_packets) => self.progress.take(by_packets),
         };
         Some(match arrived? {
-            Arrived::Confirmed { .. } => Arrived::Confirmed {
-                by: self.remote.to_vec(),
-                opts: Vec::new(),
-                data: Vec::new(),
-            },
+            Arrived::Confirmed { .. } => Arrived::confirmed(self.remote.to_vec()),
             Arrived::Released { .. } => Arrived::Released { data: Vec::new() },
             other => other,
         })
@@ -456,28 +452,19 @@ impl Progress {
     }
 
     fn take(&mut self, by_packets: &mut ByPackets) -> Option<Arrived> {
-        let nothing = Vec::new;
         Some(match self.event(by_packets)? {
             Event::Connect => {
                 self.phase = Phase::Open;
-                Arrived::Confirmed {
-                    by: nothing(),
-                    opts: nothing(),
-                    data: nothing(),
-                }
+                Arrived::confirmed(Vec::new())
             }
             Event::OrdRel => {
                 self.told_end = true;
                 by_packets.association().note_end();
-                Arrived::Released { data: nothing() }
+                Arrived::Released { data: Vec::new() }
             }
             Event::Disconnect => {
                 self.over = true;
-                Arrived::Disconnected {
-                    reason: self.down.as_ref().map_or(libc::ECONNRESET, errno),
-                    seq: -1,
-                    data: nothing(),
-                }
+                Arrived::ended(self.down.as_ref().map_or(libc::ECONNRESET, errno), -1)
             }
             _ => return None,
         })

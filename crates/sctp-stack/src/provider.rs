@@ -334,11 +334,7 @@ impl Provider for Sctp {
             return connection.take();
         }
         if let Some(reason) = self.failed.take() {
-            return Some(Arrived::Disconnected {
-                reason,
-                seq: -1,
-                data: Vec::new(),
-            });
+            return Some(Arrived::ended(reason, -1));
         }
         let (waiting, names) = self.listener()?;
         waiting.take(names)

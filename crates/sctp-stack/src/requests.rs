@@ -175,7 +175,7 @@ impl Waiting {
                 Arrived::Request {
                     seq, from, opts, ..
                 } => match asked(&from, &opts) {
-                    Some((from, _)) => return Some(request(seq, from.to_vec())),
+                    Some((from, _)) => return Some(Arrived::request(seq, from.to_vec())),
                     // Nobody who keeps to the rules.
                     None => drop(self.by_memory.take_out(seq, names)),
                 },
@@ -190,7 +190,7 @@ impl Waiting {
         self.next = self.next.checked_add(1).unwrap_or(BY_PACKETS);
         let from = connection.remote().to_vec();
         self.outstanding.push((seq, connection));
-        Some(request(seq, from))
+        Some(Arrived::request(seq, from))
     }
 
     /// TBADSEQ.
@@ -218,11 +218,7 @@ impl Waiting {
         if seq < BY_PACKETS {
             return self.by_memory.lose(seq);
         }
-        self.lost.push_back(Arrived::Disconnected {
-            reason: libc::ECONNRESET,
-            seq,
-            data: Vec::new(),
-        });
+        self.lost.push_back(Arrived::ended(libc::ECONNRESET, seq));
     }
 
     pub fn forking(&mut self) {
@@ -249,13 +245,4 @@ fn listen(at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Port> {
         .and_then(|()| port.descriptor())
         .map_err(Refusal::system)?;
     Ok(port)
-}
-
-fn request(seq: i32, from: Vec<u8>) -> Arrived {
-    Arrived::Request {
-        seq,
-        from,
-        opts: Vec::new(),
-        data: Vec::new(),
-    }
 }

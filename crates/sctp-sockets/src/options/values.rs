@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use headwater_sctp::{Allowed, AssocConfig, RtoLimits};
 use headwater_sctp_stack::{Order, environment};
 
-use crate::Style;
 use crate::abi::*;
-use crate::control::SendInfo;
 use crate::notice::Events;
+use crate::{SendInfo, Style};
 
 /// Headers of a packet with one DATA chunk.
 pub const HEADERS: u32 = 12 + 16;

@@ -12,8 +12,8 @@ use headwater_streams::pipe;
 
 use super::link::{Answer, Link};
 use super::wire::{Reader, Verb, Writer};
-use crate::waiting::{IN, OUT, Source};
-use crate::{Receiving, Sending, Socket, Style, abi};
+use crate::waiting::{IN, OUT};
+use crate::{Receiving, Sending, Socket, Source, Style, abi};
 
 const GONE: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
 /// Bytes that one call receives at most.
