@@ -332,10 +332,8 @@ impl Core {
             return self.listen_no_more();
         }
         let rules = choice::rules();
-        let (shm, packets) = (
-            rules.any(choice::Link::allows_shm),
-            rules.any(choice::Link::allows_packets),
-        );
+        let shm = rules.any(choice::Link::allows_shm);
+        let packets = rules.any(choice::Link::allows_packets);
         if shm && self.memory_listener.is_none() && !self.needs_packets() {
             for name in &self.names {
                 // The kernel lets one more wait than it is told.
@@ -438,11 +436,8 @@ impl Core {
         if to.hosts.iter().any(|&host| is_for_many(host)) {
             return Err(libc::EINVAL);
         }
-        if to
-            .hosts
-            .iter()
-            .any(|&host| self.is_peeled_off(host, to.port))
-        {
+        let is_peeled_off = |&host: &IpAddr| self.is_peeled_off(host, to.port);
+        if to.hosts.iter().any(is_peeled_off) {
             return Err(libc::EADDRNOTAVAIL);
         }
         self.be_bound()?;
@@ -582,9 +577,6 @@ fn is_for_many(host: IpAddr) -> bool {
 /// As the kernel has it by default: root, or where net.ipv4.ip_unprivileged_port_start gives all of them to everybody.
 fn may_have_low_ports() -> bool {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
-    let first: u16 = text
-        .ok()
-        .and_then(|t| t.trim().parse().ok())
-        .unwrap_or(1024);
+    let first: u16 = text.map_or(1024, |t| t.trim().parse().unwrap_or(1024));
     first <= 1 || sys::getuid() == 0
 }

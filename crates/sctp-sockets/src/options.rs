@@ -18,8 +18,8 @@ mod whom;
 
 use headwater_host::sys;
 
-use super::Core;
 use super::abi::*;
+use super::{Core, Style};
 pub(crate) use parameters::EXPOSE_ON;
 pub use values::{AssocOptions, Options, PathValues, Shared};
 
@@ -173,13 +173,13 @@ options! { self, name, to, value;
     SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
         self.set_value(&read(value)?, streams::LAST_SCHEDULER, streams::set_scheduler);
     SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to), self.set_stream_value(&read(value)?);
-    HW_SCTP_BYTE_STREAM => self.get_byte_stream(to), self.set_byte_stream(flag(value)?);
+    HW_SCTP_BYTE_STREAM => self.be_of(Style::One).and_then(|()| to.flag(self.options.byte_stream)), self.set_byte_stream(flag(value)?);
     SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true), NONE;
     SCTP_LOCAL_AUTH_CHUNKS => self.get_auth_chunks(to, false), NONE;
     SCTP_STATUS => self.get_status(to), NONE;
     SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to), NONE;
-    SCTP_GET_ASSOC_NUMBER => self.get_number(to), NONE;
-    SCTP_GET_ASSOC_ID_LIST => self.get_list(to), NONE;
+    SCTP_GET_ASSOC_NUMBER => self.be_of(Style::Many).and_then(|()| to.tell(&(self.live().len() as u32))), NONE;
+    SCTP_GET_ASSOC_ID_LIST => self.be_of(Style::Many).and_then(|()| to.tell_list(&self.live())), NONE;
     SCTP_GET_ASSOC_STATS => self.get_stats(to), NONE;
     SCTP_PR_ASSOC_STATUS => self.get_abandoned(to, false), NONE;
     SCTP_PR_STREAM_STATUS => self.get_abandoned(to, true), NONE;

@@ -7,7 +7,7 @@ use headwater_host::table::NOT_KERNELS;
 use headwater_ipnet::Address;
 use headwater_providers::loopback::connection;
 use headwater_providers::loopback::request::Request;
-use headwater_providers::provider::{Arrived, Event, Outcome, Sleep, Waiter};
+use headwater_providers::provider::{Arrived, Event, IN, Outcome, Sleep, Waiter};
 use headwater_streams::head::Head;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
@@ -24,7 +24,6 @@ mod data;
 
 /// Longest sleep without a look at what other threads have done, in nanoseconds.
 const SLICE: u64 = Duration::from_millis(20).as_nanos() as u64;
-pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const URGENT: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDBAND) as u32;
 

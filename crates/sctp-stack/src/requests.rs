@@ -149,15 +149,11 @@ impl Waiting {
         }
         self.arrived
             .retain_mut(|connection| !connection.is_withdrawn());
-        let Some(at) = self
-            .outstanding
-            .iter_mut()
-            .position(|(_, connection)| connection.is_withdrawn())
-        else {
-            return;
-        };
-        let (seq, _) = self.outstanding.remove(at);
-        self.lose(seq);
+        let is_withdrawn = |told: &mut (i32, Box<Connection>)| told.1.is_withdrawn();
+        let gone = self.outstanding.extract_if(.., is_withdrawn).next();
+        if let Some((seq, _)) = gone {
+            self.lose(seq);
+        }
     }
 
     pub fn lacks(&self) -> Option<sys::Errno> {

@@ -159,18 +159,14 @@ impl Owner {
         match wire::receive(child.presence, &mut word, 9, libc::MSG_DONTWAIT) {
             Ok((1, Some(fd))) => child.lines.push(Line::new(fd)),
             Ok((1, None)) | Err(libc::EAGAIN) => {}
-            Ok((9, None)) => self.close(at, &word),
+            Ok((9, None)) => {
+                if let Ok([CLOSE, id @ ..]) = <[u8; 9]>::try_from(word) {
+                    self.let_go(at, u64::from_ne_bytes(id));
+                }
+            }
             _ => return false,
         }
         true
-    }
-
-    fn close(&mut self, child: usize, word: &[u8]) {
-        if let [CLOSE, id @ ..] = word
-            && let Ok(id) = id.try_into()
-        {
-            self.let_go(child, u64::from_ne_bytes(id));
-        }
     }
 
     /// The child has the socket no more.
