@@ -118,64 +118,39 @@ impl Settings for Remembered {
 }
 
 /// Buffer sizes and so on, as every provider has them.
-pub const GENERIC: [Known; 6] = [
-    Known::new(XTI_GENERIC, XTI_DEBUG, Kind::Bytes(64), (0, 0)),
-    Known::new(
-        XTI_GENERIC,
-        XTI_LINGER,
-        Kind::Pair,
-        (T_NO as i64, T_UNSPEC as i64),
-    ),
-    SNDBUF,
-    RCVBUF,
-    SNDLOWAT,
-    RCVLOWAT,
-];
-
+pub const GENERIC: [Known; 6] = [DEBUG, LINGER, SNDBUF, RCVBUF, SNDLOWAT, RCVLOWAT];
 /// The same without what needs a connection.
-pub const GENERIC_CONNECTIONLESS: [Known; 5] = [
-    Known::new(XTI_GENERIC, XTI_DEBUG, Kind::Bytes(64), (0, 0)),
-    SNDBUF,
-    RCVBUF,
-    SNDLOWAT,
-    RCVLOWAT,
-];
+pub const GENERIC_CONNECTIONLESS: [Known; 5] = [DEBUG, SNDBUF, RCVBUF, SNDLOWAT, RCVLOWAT];
 
-const LARGEST_BUFFER: i64 = 64 << 20;
+const NO: i64 = T_NO as i64;
+const DEBUG: Known = Known::new(XTI_GENERIC, XTI_DEBUG, Kind::Bytes(64), (0, 0));
+const LINGER: Known = Known::new(XTI_GENERIC, XTI_LINGER, Kind::Pair, (NO, T_UNSPEC as i64));
 const SNDBUF: Known = bytes(XTI_SNDBUF, 65536);
 const RCVBUF: Known = bytes(XTI_RCVBUF, 65536);
 const SNDLOWAT: Known = bytes(XTI_SNDLOWAT, 1);
 const RCVLOWAT: Known = bytes(XTI_RCVLOWAT, 1);
 
 const fn bytes(name: u32, default: i64) -> Known {
-    Known::new(
-        XTI_GENERIC,
-        name,
-        Kind::Number(1, LARGEST_BUFFER),
-        (default, 0),
-    )
+    let most = 64 << 20;
+    Known::new(XTI_GENERIC, name, Kind::Number(1, most), (default, 0))
 }
 
 pub const TCP: [Known; 3] = [
-    Known::new(INET_TCP, T_TCP_NODELAY, Kind::Flag, (T_NO as i64, 0)),
+    Known::new(INET_TCP, T_TCP_NODELAY, Kind::Flag, (NO, 0)),
     Known::new(INET_TCP, T_TCP_MAXSEG, Kind::Number(1, 65535), (536, 0)).read_only(),
-    Known::new(INET_TCP, T_TCP_KEEPALIVE, Kind::Pair, (T_NO as i64, 120)),
+    Known::new(INET_TCP, T_TCP_KEEPALIVE, Kind::Pair, (NO, 120)),
 ];
 
-pub const UDP: [Known; 1] = [Known::new(
-    INET_UDP,
-    T_UDP_CHECKSUM,
-    Kind::Flag,
-    (T_YES as i64, 0),
-)];
+const CHECKSUM: Known = Known::new(INET_UDP, T_UDP_CHECKSUM, Kind::Flag, (T_YES as i64, 0));
+pub const UDP: [Known; 1] = [CHECKSUM];
 
 pub const IP: [Known; 6] = [
     Known::new(INET_IP, T_IP_OPTIONS, Kind::Bytes(40), (0, 0)),
     Known::new(INET_IP, T_IP_TOS, Kind::Byte, (0, 0)),
     Known::new(INET_IP, T_IP_TTL, Kind::Byte, (64, 0)),
-    Known::new(INET_IP, T_IP_REUSEADDR, Kind::Flag, (T_NO as i64, 0)),
-    Known::new(INET_IP, T_IP_DONTROUTE, Kind::Flag, (T_NO as i64, 0)),
-    Known::new(INET_IP, T_IP_BROADCAST, Kind::Flag, (T_NO as i64, 0)),
+    Known::new(INET_IP, T_IP_REUSEADDR, Kind::Flag, (NO, 0)),
+    Known::new(INET_IP, T_IP_DONTROUTE, Kind::Flag, (NO, 0)),
+    Known::new(INET_IP, T_IP_BROADCAST, Kind::Flag, (NO, 0)),
 ];
 
 /// t_optmgmt. `table` is what the provider knows, in pieces. Gives the overall flag, the worst of all answers, and the list

@@ -63,6 +63,30 @@ pub enum Arrived {
     },
 }
 
+impl Arrived {
+    /// Without options and data.
+    pub fn request(seq: i32, from: Vec<u8>) -> Arrived {
+        let (opts, data) = Default::default();
+        Arrived::Request {
+            seq,
+            from,
+            opts,
+            data,
+        }
+    }
+
+    pub fn confirmed(by: Vec<u8>) -> Arrived {
+        let (opts, data) = Default::default();
+        Arrived::Confirmed { by, opts, data }
+    }
+
+    /// The connection (`seq` -1) or a request has ended, and nothing was said.
+    pub fn ended(reason: i32, seq: i32) -> Arrived {
+        let data = Vec::new();
+        Arrived::Disconnected { reason, seq, data }
+    }
+}
+
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Sending {
     /// T_MORE: the TSDU goes on in the next call.

@@ -21,7 +21,7 @@ mod ways;
 
 use core::time::Duration;
 
-use headwater_host::handed::{self, Sort, identity};
+use headwater_host::handed::Sort;
 use headwater_host::table::Handle;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::Address;
@@ -39,6 +39,7 @@ use ways::{Way, Ways};
 use crate::inet::udp::{LARGEST, Udp};
 use crate::inet::{error_is_readable, is_reusable, length, poll};
 use crate::loopback::connectionless::{Own, put, take};
+use crate::loopback::link::{named, taken};
 use crate::loopback::sizes::Wishes;
 use crate::loopback::{Space, name};
 use crate::provider::{Arrived, Datagram, Event, IN, Look, OUT, Outcome, Provider, Waiter};
@@ -115,9 +116,9 @@ impl Udp2 {
 
     pub fn restore(fd: i32, saved: &str) -> Option<Udp2> {
         let held = saved.strip_prefix(HELD);
-        let mut endpoint = match held.and_then(|held| held.split_once('/')) {
-            Some((holder, is)) => {
-                let holder = handed::take(holder.parse().ok()?, is.parse().ok()?, Sort::Inet)?;
+        let mut endpoint = match held {
+            Some(holder) => {
+                let holder = taken(holder, Sort::Inet)?;
                 let kernel = Udp::restore(holder, "");
                 hidden::close(holder);
                 Udp2::with(kernel?, Link::Raw)
@@ -482,7 +483,7 @@ impl Provider for Udp2 {
         if self.raw.is_some() {
             let fd = self.kernel.descriptor();
             sys::fcntl(fd, libc::F_SETFD, 0).ok()?;
-            return Some(format!("{HELD}{fd}/{}", identity(fd)));
+            return Some(format!("{HELD}{}", named(fd)));
         }
         self.own.as_ref().map_or(Some(String::new()), Own::save)
     }

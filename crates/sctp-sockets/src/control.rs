@@ -8,18 +8,10 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::recv::Received;
-use headwater_sctp::send::{Outgoing, Reliability};
+use headwater_sctp::{Outgoing, Received, Reliability};
 
 use super::AssocT;
-use super::abi::{
-    IPPROTO_SCTP, Layout, SCTP_ABORT, SCTP_ADDR_OVER, SCTP_AUTHINFO, SCTP_DSTADDRV4,
-    SCTP_DSTADDRV6, SCTP_EOF, SCTP_INIT, SCTP_NXTINFO, SCTP_PR_SCTP_MASK, SCTP_PR_SCTP_NONE,
-    SCTP_PR_SCTP_PRIO, SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PRINFO, SCTP_RCVINFO,
-    SCTP_SACK_IMMEDIATELY, SCTP_SENDALL, SCTP_SNDINFO, SCTP_SNDRCV, SCTP_UNORDERED, exactly,
-    sctp_authinfo, sctp_initmsg, sctp_nxtinfo, sctp_prinfo, sctp_rcvinfo, sctp_sndinfo,
-    sctp_sndrcvinfo,
-};
+use super::abi::*;
 
 /// Flags that may come with a message, beside its policy of reliability.
 const SENDING: u16 =

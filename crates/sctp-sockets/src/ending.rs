@@ -3,11 +3,10 @@
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::event::Down;
-use headwater_sctp_stack::clock::until;
+use headwater_sctp::Down;
+use headwater_sctp_stack::until;
 
-use super::waiting::For;
-use super::{Core, Socket, State, Style, remote};
+use super::{Core, For, Socket, State, Style, remote};
 
 impl Socket {
     /// Of a one-to-one socket: SHUT_WR ends the association when everything is sent, SHUT_RD only what is received here. ENOTCONN.

@@ -11,7 +11,7 @@ use headwater_host::numbers::Numbers;
 use headwater_host::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use headwater_host::sys;
 use headwater_host::table::{self, Handle, Kind};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 
 use super::{Socket, Style};
 

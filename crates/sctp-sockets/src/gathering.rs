@@ -10,19 +10,13 @@ use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::sys;
 use headwater_providers::loopback::request::Request;
 use headwater_providers::provider::Arrived;
-use headwater_sctp::event::{Down, Event, PathChange};
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::by_memory::ByMemory;
-use headwater_sctp_stack::by_packets::ByPackets;
-use headwater_sctp_stack::errno;
-use headwater_sctp_stack::sink::Sink;
-use headwater_sctp_stack::stack;
+use headwater_sctp::{Down, Event, PathChange};
+use headwater_sctp_stack::{Addresses, ByMemory, ByPackets, Sink, errno, stack};
 
-use super::abi;
 use super::face::count;
 use super::notice::{self, About};
-use super::options::{AssocOptions, EXPOSE_ON, Options};
-use super::{Assoc, AssocT, Body, Core, FIRST, Notice, State, Style};
+use super::options::EXPOSE_ON;
+use super::{Assoc, AssocOptions, AssocT, Body, Core, FIRST, Notice, Options, State, Style, abi};
 
 /// Numbers are unique in a process, as they are in Linux's: an association that is peeled off keeps its own.
 static NEXT: AtomicI32 = AtomicI32::new(FIRST);

@@ -27,7 +27,9 @@ use headwater_sctp_stack::guarded::Guarded;
 use headwater_sctp_stack::port::Port;
 use headwater_sctp_stack::sink::Sink;
 
+use self::control::SendInfo;
 use self::options::{AssocOptions, Options};
+use self::waiting::For;
 
 /// Has the owner do it, where the socket is another process's.
 macro_rules! elsewhere {

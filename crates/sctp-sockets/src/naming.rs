@@ -4,10 +4,7 @@ use core::net::IpAddr;
 
 use headwater_host::sys;
 use headwater_ipnet::Address;
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::choice::is_any;
-use headwater_sctp_stack::here;
-use headwater_sctp_stack::names;
+use headwater_sctp_stack::{Addresses, here, is_any, names};
 
 use super::abi::seen;
 use super::opening::{MOST_REQUESTS, refused};

@@ -6,14 +6,12 @@
 use core::net::IpAddr;
 
 use headwater_host::sys;
-use headwater_sctp::event::{Down, Event, Outcome, PathChange};
-use headwater_sctp::path::PathState;
-use headwater_sctp::send::{Failed, Outgoing};
+use headwater_sctp::send::Failed;
 use headwater_sctp::wire::CauseOwned;
+use headwater_sctp::{Down, Event, Outcome, Outgoing, PathChange, PathState};
 
-use super::AssocT;
 use super::abi::{self, *};
-use super::control;
+use super::{AssocT, control};
 
 /// Kinds of notifications: the values of sn_type, and SCTP_DATA_IO_EVENT, which asks for SCTP_SNDRCV.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -73,6 +71,22 @@ pub struct About {
     pub potentially_failed: bool,
 }
 
+/// A notification: its type, what its struct tells, where all else is 0, and what follows that.
+macro_rules! notice {
+    ($kind:ident => $fixed:ident { $($field:ident: $value:expr),* $(,)? } $(, $more:expr)?) => {{
+        let fixed = $fixed { $($field: $value,)* ..Default::default() };
+        whole($kind, [fixed.bytes() $(, &$more)?].concat())
+    }};
+}
+
+/// All notifications begin with their type, flags, and the length of all of it.
+fn whole(kind: u16, mut bytes: Vec<u8>) -> Vec<u8> {
+    let len = bytes.len() as u32;
+    bytes[..2].copy_from_slice(&kind.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&len.to_ne_bytes());
+    bytes
+}
+
 /// The notifications of an event, each with its sn_type: several remote errors give several, and a message that failed one of the
 /// old kind and one of the new.
 pub fn encode(event: &Event, assoc: AssocT, about: &About) -> Vec<(u16, Vec<u8>)> {
@@ -82,9 +96,7 @@ pub fn encode(event: &Event, assoc: AssocT, about: &About) -> Vec<(u16, Vec<u8>)
         Event::Down(why) => vec![down(why, assoc, about.up)],
         Event::PeerShutdown => vec![shutdown(assoc)],
         Event::Dry => vec![sender_dry(assoc)],
-        Event::SendFailed(failed) => {
-            vec![send_failed(failed, assoc), send_failed_event(failed, assoc)]
-        }
+        Event::SendFailed(failed) => send_failed(failed, assoc),
         Event::Path { addr, change } => path(*addr, *change, assoc, about).into_iter().collect(),
         Event::RemoteError(causes) => {
             let each = causes.iter().map(|cause| remote_error(cause, assoc));
@@ -99,68 +111,69 @@ pub fn encode(event: &Event, assoc: AssocT, about: &About) -> Vec<(u16, Vec<u8>)
             incoming,
             outgoing,
             outcome,
-        } => vec![streams_added(*incoming, *outgoing, *outcome, assoc)],
-        Event::Reset { outcome } => vec![reset(*outcome, assoc)],
-        Event::Adaptation(indication) => vec![adaptation(*indication, assoc)],
+        } => vec![
+            notice!(SCTP_STREAM_CHANGE_EVENT => sctp_stream_change_event {
+                strchange_flags: flags(*outcome),
+                strchange_assoc_id: assoc,
+                strchange_instrms: *incoming,
+                strchange_outstrms: *outgoing,
+            }),
+        ],
+        // The TSNs with which it goes on are not told: both are 0.
+        Event::Reset { outcome } => {
+            vec![notice!(SCTP_ASSOC_RESET_EVENT => sctp_assoc_reset_event {
+                assocreset_flags: flags(*outcome),
+                assocreset_assoc_id: assoc,
+            })]
+        }
+        Event::Adaptation(indication) => vec![
+            notice!(SCTP_ADAPTATION_INDICATION => sctp_adaptation_event {
+                sai_adaptation_ind: *indication,
+                sai_assoc_id: assoc,
+            }),
+        ],
         Event::NoAuthentication => vec![authentication(SCTP_AUTH_NO_AUTH, 0, assoc)],
         Event::NewKey(key) => vec![authentication(SCTP_AUTH_NEW_KEY, *key, assoc)],
         Event::KeyFree(key) => vec![authentication(SCTP_AUTH_FREE_KEY, *key, assoc)],
         Event::Readable | Event::Writable | Event::AddressDone { .. } => Vec::new(),
     };
-    // All of them begin with their sn_type.
     let typed = |bytes: Vec<u8>| (u16::from_ne_bytes([bytes[0], bytes[1]]), bytes);
     told.into_iter().map(typed).collect()
 }
 
-/// SCTP_PARTIAL_DELIVERY_EVENT: the rest of a message whose beginning was received does not come.
+/// The rest of a message whose beginning was received does not come.
 pub fn partial_delivery_aborted(assoc: AssocT, stream: u16, number: u16) -> Vec<u8> {
-    notice(sctp_pdapi_event {
-        pdapi_type: SCTP_PARTIAL_DELIVERY_EVENT,
+    notice!(SCTP_PARTIAL_DELIVERY_EVENT => sctp_pdapi_event {
         pdapi_indication: SCTP_PARTIAL_DELIVERY_ABORTED,
         pdapi_assoc_id: assoc,
         pdapi_stream: stream.into(),
         pdapi_seq: number.into(),
-        ..Default::default()
     })
 }
 
-/// SCTP_SHUTDOWN_EVENT.
-pub fn shutdown(assoc: AssocT) -> Vec<u8> {
-    notice(sctp_shutdown_event {
-        sse_type: SCTP_SHUTDOWN_EVENT,
-        sse_assoc_id: assoc,
-        ..Default::default()
-    })
+fn shutdown(assoc: AssocT) -> Vec<u8> {
+    notice!(SCTP_SHUTDOWN_EVENT => sctp_shutdown_event { sse_assoc_id: assoc })
 }
 
-/// SCTP_SENDER_DRY_EVENT.
 pub fn sender_dry(assoc: AssocT) -> Vec<u8> {
-    notice(sctp_sender_dry_event {
-        sender_dry_type: SCTP_SENDER_DRY_EVENT,
-        sender_dry_assoc_id: assoc,
-        ..Default::default()
-    })
+    notice!(SCTP_SENDER_DRY_EVENT => sctp_sender_dry_event { sender_dry_assoc_id: assoc })
 }
 
-/// SCTP_AUTHENTICATION_EVENT: SCTP_AUTH_NEW_KEY, FREE_KEY, NO_AUTH.
+/// SCTP_AUTH_NEW_KEY, FREE_KEY, NO_AUTH.
 pub fn authentication(indication: u32, key: u16, assoc: AssocT) -> Vec<u8> {
-    notice(sctp_authkey_event {
-        auth_type: SCTP_AUTHENTICATION_EVENT,
+    notice!(SCTP_AUTHENTICATION_EVENT => sctp_authkey_event {
         auth_keynumber: key,
         auth_indication: indication,
         auth_assoc_id: assoc,
-        ..Default::default()
     })
 }
 
 fn there(state: u16, assoc: AssocT, about: &About) -> Vec<u8> {
-    notice(sctp_assoc_change {
-        sac_type: SCTP_ASSOC_CHANGE,
+    notice!(SCTP_ASSOC_CHANGE => sctp_assoc_change {
         sac_state: state,
         sac_outbound_streams: about.out,
         sac_inbound_streams: about.inbound,
         sac_assoc_id: assoc,
-        ..Default::default()
     })
 }
 
@@ -178,16 +191,11 @@ fn down(why: &Down, assoc: AssocT, up: bool) -> Vec<u8> {
         Down::Aborted { .. } | Down::Unreachable if up => SCTP_COMM_LOST,
         Down::Aborted { .. } | Down::Unreachable => SCTP_CANT_STR_ASSOC,
     };
-    notice_with(
-        sctp_assoc_change {
-            sac_type: SCTP_ASSOC_CHANGE,
-            sac_state: state,
-            sac_error: error,
-            sac_assoc_id: assoc,
-            ..Default::default()
-        },
-        &info,
-    )
+    notice!(SCTP_ASSOC_CHANGE => sctp_assoc_change {
+        sac_state: state,
+        sac_error: error,
+        sac_assoc_id: assoc,
+    }, info)
 }
 
 /// As it was on the wire.
@@ -217,55 +225,37 @@ fn path(addr: IpAddr, change: PathChange, assoc: AssocT, about: &About) -> Optio
     };
     let port = about.peer.map_or(0, |(_, port)| port);
     let addr = abi::seen(addr, about.v6, about.v4mapped);
-    let raw = sctp_paddr_change {
-        spc_type: SCTP_PEER_ADDR_CHANGE,
+    Some(notice!(SCTP_PEER_ADDR_CHANGE => sctp_paddr_change {
         spc_aaddr: abi::storage(addr, port),
         spc_state: state,
         spc_error: error,
         spc_assoc_id: assoc,
-        ..Default::default()
-    };
-    Some(notice(raw))
+    }))
 }
 
 fn remote_error(cause: &CauseOwned, assoc: AssocT) -> Vec<u8> {
     let mut value = cause.value().to_vec();
     value.resize(value.len().next_multiple_of(4), 0);
-    notice_with(
-        sctp_remote_error {
-            sre_type: SCTP_REMOTE_ERROR,
-            sre_error: cause.code.to_be(),
-            sre_assoc_id: assoc,
-            ..Default::default()
-        },
-        &value,
-    )
+    notice!(SCTP_REMOTE_ERROR => sctp_remote_error {
+        sre_error: cause.code.to_be(),
+        sre_assoc_id: assoc,
+    }, value)
 }
 
-fn send_failed(failed: &Failed, assoc: AssocT) -> Vec<u8> {
-    notice_with(
-        sctp_send_failed {
-            ssf_type: SCTP_SEND_FAILED,
-            ssf_flags: failed.sent.into(),
-            ssf_info: info(&failed.message, assoc).sndrcv(),
-            ssf_assoc_id: assoc,
-            ..Default::default()
-        },
-        &failed.data,
-    )
-}
-
-fn send_failed_event(failed: &Failed, assoc: AssocT) -> Vec<u8> {
-    notice_with(
-        sctp_send_failed_event {
-            ssf_type: SCTP_SEND_FAILED_EVENT,
-            ssf_flags: failed.sent.into(),
-            ssfe_info: info(&failed.message, assoc).raw,
-            ssf_assoc_id: assoc,
-            ..Default::default()
-        },
-        &failed.data,
-    )
+/// In the old form, and in the new one.
+fn send_failed(failed: &Failed, assoc: AssocT) -> Vec<Vec<u8>> {
+    let (flags, info) = (failed.sent.into(), info(&failed.message, assoc));
+    let old = notice!(SCTP_SEND_FAILED => sctp_send_failed {
+        ssf_flags: flags,
+        ssf_info: info.sndrcv(),
+        ssf_assoc_id: assoc,
+    }, failed.data);
+    let new = notice!(SCTP_SEND_FAILED_EVENT => sctp_send_failed_event {
+        ssf_flags: flags,
+        ssfe_info: info.raw,
+        ssf_assoc_id: assoc,
+    }, failed.data);
+    vec![old, new]
 }
 
 /// What the message was sent with.
@@ -292,36 +282,10 @@ fn streams_reset(incoming: bool, streams: &[u16], outcome: Outcome, assoc: Assoc
         SCTP_STREAM_RESET_OUTGOING_SSN
     };
     let list: Vec<u8> = streams.iter().flat_map(|id| id.to_ne_bytes()).collect();
-    notice_with(
-        sctp_stream_reset_event {
-            strreset_type: SCTP_STREAM_RESET_EVENT,
-            strreset_flags: direction | flags(outcome),
-            strreset_assoc_id: assoc,
-            ..Default::default()
-        },
-        &list,
-    )
-}
-
-fn streams_added(incoming: u16, outgoing: u16, outcome: Outcome, assoc: AssocT) -> Vec<u8> {
-    notice(sctp_stream_change_event {
-        strchange_type: SCTP_STREAM_CHANGE_EVENT,
-        strchange_flags: flags(outcome),
-        strchange_assoc_id: assoc,
-        strchange_instrms: incoming,
-        strchange_outstrms: outgoing,
-        ..Default::default()
-    })
-}
-
-/// The TSNs with which it goes on are not told: both are 0.
-fn reset(outcome: Outcome, assoc: AssocT) -> Vec<u8> {
-    notice(sctp_assoc_reset_event {
-        assocreset_type: SCTP_ASSOC_RESET_EVENT,
-        assocreset_flags: flags(outcome),
-        assocreset_assoc_id: assoc,
-        ..Default::default()
-    })
+    notice!(SCTP_STREAM_RESET_EVENT => sctp_stream_reset_event {
+        strreset_flags: direction | flags(outcome),
+        strreset_assoc_id: assoc,
+    }, list)
 }
 
 /// SCTP_STREAM_RESET_DENIED and FAILED, which ASSOC_RESET and STREAM_CHANGE share.
@@ -331,27 +295,6 @@ fn flags(outcome: Outcome) -> u16 {
         Outcome::Denied => SCTP_STREAM_RESET_DENIED,
         Outcome::Failed => SCTP_STREAM_RESET_FAILED,
     }
-}
-
-fn adaptation(indication: u32, assoc: AssocT) -> Vec<u8> {
-    notice(sctp_adaptation_event {
-        sai_type: SCTP_ADAPTATION_INDICATION,
-        sai_adaptation_ind: indication,
-        sai_assoc_id: assoc,
-        ..Default::default()
-    })
-}
-
-fn notice<T: Layout>(fixed: T) -> Vec<u8> {
-    notice_with(fixed, &[])
-}
-
-/// A notification's fixed part and what follows it, with the length of both in the place where all notifications have it.
-fn notice_with<T: Layout>(fixed: T, more: &[u8]) -> Vec<u8> {
-    let mut bytes = [fixed.bytes(), more].concat();
-    let len = bytes.len() as u32;
-    bytes[4..8].copy_from_slice(&len.to_ne_bytes());
-    bytes
 }
 
 #[cfg(test)]

@@ -8,26 +8,15 @@ use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64};
 use headwater_host::sys;
 use headwater_providers::loopback::listening::Listening;
 use headwater_providers::loopback::{Owned, Space};
-use headwater_sctp::event::Down;
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::by_memory::ByMemory;
-use headwater_sctp_stack::by_packets::ByPackets;
-use headwater_sctp_stack::choice;
-use headwater_sctp_stack::clock::until;
-use headwater_sctp_stack::guarded::Guarded;
-use headwater_sctp_stack::here;
-use headwater_sctp_stack::names;
-use headwater_sctp_stack::port::{Port, Via};
-use headwater_sctp_stack::sink::Sink;
+use headwater_sctp::Down;
+use headwater_sctp_stack::{
+    Addresses, ByMemory, ByPackets, Guarded, Port, Sink, Via, choice, here, names, until,
+};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
-use super::abi;
-use super::face;
 use super::gathering::setup_error;
-use super::options::Options;
-use super::waiting::For;
-use super::{AssocT, Body, Core, Socket, State, Style};
+use super::{AssocT, Body, Core, For, Options, Socket, State, Style, abi, face};
 
 /// Requests that are not asked of the kernel all at once.
 pub(super) const MOST_REQUESTS: u32 = 128;
@@ -343,10 +332,8 @@ impl Core {
             return self.listen_no_more();
         }
         let rules = choice::rules();
-        let (shm, packets) = (
-            rules.any(choice::Link::allows_shm),
-            rules.any(choice::Link::allows_packets),
-        );
+        let shm = rules.any(choice::Link::allows_shm);
+        let packets = rules.any(choice::Link::allows_packets);
         if shm && self.memory_listener.is_none() && !self.needs_packets() {
             for name in &self.names {
                 // The kernel lets one more wait than it is told.
@@ -449,11 +436,8 @@ impl Core {
         if to.hosts.iter().any(|&host| is_for_many(host)) {
             return Err(libc::EINVAL);
         }
-        if to
-            .hosts
-            .iter()
-            .any(|&host| self.is_peeled_off(host, to.port))
-        {
+        let is_peeled_off = |&host: &IpAddr| self.is_peeled_off(host, to.port);
+        if to.hosts.iter().any(is_peeled_off) {
             return Err(libc::EADDRNOTAVAIL);
         }
         self.be_bound()?;
@@ -593,9 +577,6 @@ fn is_for_many(host: IpAddr) -> bool {
 /// As the kernel has it by default: root, or where net.ipv4.ip_unprivileged_port_start gives all of them to everybody.
 fn may_have_low_ports() -> bool {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
-    let first: u16 = text
-        .ok()
-        .and_then(|t| t.trim().parse().ok())
-        .unwrap_or(1024);
+    let first: u16 = text.map_or(1024, |t| t.trim().parse().unwrap_or(1024));
     first <= 1 || sys::getuid() == 0
 }

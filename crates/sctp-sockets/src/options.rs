@@ -2,77 +2,7 @@
 //!
 //! Carried: it does what it says. Told: it is kept and given back, and changes nothing here. By memory there are neither packets
 //! nor paths, so what is about these is told only; a socket that asks for authentication or autoclose calls by packets.
-//!
-//! ```text
-//! name                            calls    what is done     notes
-//! SCTP_RTOINFO                    get set  carried
-//! SCTP_ASSOCINFO                  get set  carried          sasoc_peer_rwnd, sasoc_local_rwnd: get only
-//! SCTP_INITMSG                    get set  carried
-//! SCTP_NODELAY                    get set  carried
-//! SCTP_AUTOCLOSE                  get set  carried          one-to-many, associations to come
-//! SCTP_SET_PEER_PRIMARY_ADDR          set  carried          with SCTP_ASCONF_SUPPORTED at both ends, else EPERM
-//! SCTP_PRIMARY_ADDR               get set  carried
-//! SCTP_ADAPTATION_LAYER           get set  carried
-//! SCTP_DISABLE_FRAGMENTS          get set  carried
-//! SCTP_PEER_ADDR_PARAMS           get set  carried          flow label and DSCP: told
-//! SCTP_DEFAULT_SEND_PARAM         get set  carried
-//! SCTP_EVENTS                     get set  carried          a struct of any length up to ours
-//! SCTP_I_WANT_MAPPED_V4_ADDR      get set  carried
-//! SCTP_MAXSEG                     get set  carried
-//! SCTP_STATUS                     get      carried
-//! SCTP_GET_PEER_ADDR_INFO         get      carried
-//! SCTP_DELAYED_SACK               get set  carried
-//! SCTP_CONTEXT                    get set  carried
-//! SCTP_FRAGMENT_INTERLEAVE        get set  carried          0, 1, 2
-//! SCTP_PARTIAL_DELIVERY_POINT     get set  carried          0: as seems good to us
-//! SCTP_MAX_BURST                  get set  carried
-//! SCTP_AUTH_CHUNK                     set  carried          turns authentication on, as the other options of it do
-//! SCTP_HMAC_IDENT                 get set  told             SHA-1 and SHA-256 are offered, and the peer chooses
-//! SCTP_AUTH_KEY                       set  carried
-//! SCTP_AUTH_ACTIVE_KEY            get set  carried
-//! SCTP_AUTH_DELETE_KEY                set  carried
-//! SCTP_AUTH_DEACTIVATE_KEY            set  carried          it can't be made active any more
-//! SCTP_PEER_AUTH_CHUNKS           get      carried
-//! SCTP_LOCAL_AUTH_CHUNKS          get      carried
-//! SCTP_GET_ASSOC_NUMBER           get      carried          one-to-many
-//! SCTP_GET_ASSOC_ID_LIST          get      carried          one-to-many
-//! SCTP_AUTO_ASCONF                get set  told
-//! SCTP_PEER_ADDR_THLDS, _V2       get set  carried          spt_pathcpthld: told
-//! SCTP_RECVRCVINFO                get set  carried
-//! SCTP_RECVNXTINFO                get set  carried
-//! SCTP_DEFAULT_SNDINFO            get set  carried
-//! SCTP_DEFAULT_PRINFO             get set  carried
-//! SCTP_PR_ASSOC_STATUS            get      carried
-//! SCTP_PR_STREAM_STATUS           get      carried
-//! SCTP_PR_SUPPORTED               get set  carried          on by default
-//! SCTP_RECONFIG_SUPPORTED         get set  carried          on by default
-//! SCTP_ASCONF_SUPPORTED           get set  carried
-//! SCTP_AUTH_SUPPORTED             get set  carried
-//! SCTP_INTERLEAVING_SUPPORTED     get set  carried          EPERM while SCTP_FRAGMENT_INTERLEAVE is 0
-//! SCTP_ECN_SUPPORTED              get set  ignored          always 0
-//! SCTP_ENABLE_STREAM_RESET        get set  carried
-//! SCTP_RESET_STREAMS                  set  carried          a second request waits for the first
-//! SCTP_RESET_ASSOC                    set  carried          as above
-//! SCTP_ADD_STREAMS                    set  carried          as above
-//! SCTP_STREAM_SCHEDULER           get set  carried          FCFS, PRIO, RR, and RFC 8260's FC (3) and WFQ (4)
-//! SCTP_STREAM_SCHEDULER_VALUE     get set  carried
-//! SCTP_EVENT                      get set  carried
-//! SCTP_REUSE_PORT                 get set  carried          one-to-one, before bind
-//! SCTP_EXPOSE_POTENTIALLY_FAILED_STATE get set carried
-//! SCTP_REMOTE_UDP_ENCAPS_PORT     get set  carried
-//! SCTP_PLPMTUD_PROBE_INTERVAL     get set  told             paths are probed as RFC 8899 says, unless PMTU discovery is off
-//! SCTP_GET_ASSOC_STATS            get      carried          what nobody counts is 0
-//! HW_SCTP_BYTE_STREAM             get set  carried          one-to-one; not Linux's
-//!
-//! SO_ERROR, SO_TYPE, SO_PROTOCOL, SO_DOMAIN, SO_ACCEPTCONN   get      carried
-//! SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO                        get set  carried
-//! SO_SNDBUF, SO_RCVBUF                                       get set  carried    doubled as Linux does; no less than 1 MiB within
-//! SO_REUSEADDR, SO_REUSEPORT                                 get set  told
-//! SO_KEEPALIVE, SO_BROADCAST, SO_PRIORITY, SO_MARK ...       get set  told
-//! IP_TOS, IP_TTL, IPV6_TCLASS, IPV6_UNICAST_HOPS ...         get set  told
-//! IPV6_V6ONLY                                                get set  carried    before bind
-//! others                                                              refused    ENOPROTOOPT
-//! ```
+//! docs/sctp-sockets.md has the table of all options, in which what is told only is called ignored.
 
 mod generic;
 mod keys;
@@ -88,8 +18,8 @@ mod whom;
 
 use headwater_host::sys;
 
-use super::Core;
 use super::abi::*;
+use super::{Core, Style};
 pub(crate) use parameters::EXPOSE_ON;
 pub use values::{AssocOptions, Options, PathValues, Shared};
 
@@ -243,13 +173,13 @@ options! { self, name, to, value;
     SCTP_STREAM_SCHEDULER => self.get_scheduler(to),
         self.set_value(&read(value)?, streams::LAST_SCHEDULER, streams::set_scheduler);
     SCTP_STREAM_SCHEDULER_VALUE => self.get_stream_value(to), self.set_stream_value(&read(value)?);
-    HW_SCTP_BYTE_STREAM => self.get_byte_stream(to), self.set_byte_stream(flag(value)?);
+    HW_SCTP_BYTE_STREAM => self.be_of(Style::One).and_then(|()| to.flag(self.options.byte_stream)), self.set_byte_stream(flag(value)?);
     SCTP_PEER_AUTH_CHUNKS => self.get_auth_chunks(to, true), NONE;
     SCTP_LOCAL_AUTH_CHUNKS => self.get_auth_chunks(to, false), NONE;
     SCTP_STATUS => self.get_status(to), NONE;
     SCTP_GET_PEER_ADDR_INFO => self.get_path_info(to), NONE;
-    SCTP_GET_ASSOC_NUMBER => self.get_number(to), NONE;
-    SCTP_GET_ASSOC_ID_LIST => self.get_list(to), NONE;
+    SCTP_GET_ASSOC_NUMBER => self.be_of(Style::Many).and_then(|()| to.tell(&(self.live().len() as u32))), NONE;
+    SCTP_GET_ASSOC_ID_LIST => self.be_of(Style::Many).and_then(|()| to.tell_list(&self.live())), NONE;
     SCTP_GET_ASSOC_STATS => self.get_stats(to), NONE;
     SCTP_PR_ASSOC_STATUS => self.get_abandoned(to, false), NONE;
     SCTP_PR_STREAM_STATUS => self.get_abandoned(to, true), NONE;

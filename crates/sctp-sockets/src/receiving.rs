@@ -4,16 +4,14 @@ use core::net::IpAddr;
 
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers;
-use headwater_sctp::recv::Received;
-use headwater_sctp_stack::clock::until;
+use headwater_sctp::Received;
+use headwater_sctp_stack::until;
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 
-use super::Body;
 use super::abi::{SCTP_NOTIFICATION, sctp_nxtinfo};
 use super::control::{self, Came};
-use super::waiting::For;
-use super::{AssocT, Core, Socket, State, Style, abi, notice};
+use super::{AssocT, Body, Core, For, Socket, State, Style, abi, notice};
 
 /// What a call receives into; then what it got.
 pub struct Receiving<'a> {

@@ -52,10 +52,6 @@ fn wait_never(on: bool) {
     NEVER_WAITS.with(|never| never.set(on));
 }
 
-fn has_left() -> bool {
-    keeper::has_left()
-}
-
 /// Once, before anything asks for the stack, where the parts are told how the process ends.
 pub fn start() {
     stack::is_watched();
@@ -109,7 +105,7 @@ pub fn closing(socket: &Socket) -> bool {
         remote.close();
         return true;
     }
-    if has_left() {
+    if keeper::has_left() {
         return true;
     }
     if owner::SHARED.load(Ordering::Acquire) != 0 {

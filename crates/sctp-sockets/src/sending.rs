@@ -5,18 +5,13 @@ use core::time::Duration;
 
 use headwater_host::{stand_in, sys};
 use headwater_providers::loopback::buffers::{self, Source};
-use headwater_sctp_stack::addresses::Addresses;
-use headwater_sctp_stack::clock::until;
-use headwater_sctp_stack::errno;
+use headwater_sctp_stack::{Addresses, errno, until};
 use headwater_streams::head::arming::Want;
 use libc::iovec;
 
-use super::Body;
 use super::abi::{SCTP_ABORT, SCTP_ADDR_OVER, SCTP_EOF, SCTP_SENDALL};
-use super::control::{self, SendInfo};
 use super::gathering::setup_error;
-use super::waiting::For;
-use super::{AssocT, Core, Socket, State, Style};
+use super::{AssocT, Body, Core, For, SendInfo, Socket, State, Style, control};
 
 /// Who has waited so long for room in a ring may be the one who would have to read it, in nanoseconds.
 const NOBODY_READS: u64 = Duration::from_millis(2).as_nanos() as u64;

@@ -10,22 +10,19 @@ use headwater_channel::waiter;
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
 use headwater_host::{next, reclaim, signal, stand_in, sys};
-use headwater_sctp_stack::clock::until;
 use headwater_sctp_stack::left::{self, Held};
 use headwater_sctp_stack::signal::readable;
-use headwater_sctp_stack::stack;
+use headwater_sctp_stack::{stack, until};
 use headwater_streams::head::Head;
 use headwater_streams::head::arming::Want;
 
 use self::asleep::AtRings;
-use super::Body;
-use super::options::Options;
-use super::{AssocT, Core, Socket, State, Style, remote};
+use super::{AssocT, Body, Core, Options, Socket, State, Style, remote};
 
 mod asleep;
 
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
-const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
+pub(super) const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+pub(super) const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const HUP: u32 = libc::POLLHUP as u32;
 const RDHUP: u32 = libc::POLLRDHUP as u32;
 const ERR: u32 = libc::POLLERR as u32;

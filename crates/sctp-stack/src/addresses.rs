@@ -8,7 +8,7 @@ use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TBADADDR;
 
-use super::choice::is_any;
+use super::is_any;
 
 /// Addresses of an endpoint at most.
 pub const MOST: usize = 8;

@@ -7,18 +7,14 @@ use std::sync::Arc;
 
 use headwater_host::sys;
 use headwater_host::worker::{self, Client};
-use headwater_sctp::Time;
-use headwater_sctp::association::{Association as Engine, SendError};
-use headwater_sctp::endpoint::{AssocId, Endpoint};
-use headwater_sctp::event::{Down, Event};
-use headwater_sctp::recv::Received;
-use headwater_sctp::send::Outgoing;
+use headwater_sctp::association::SendError;
+use headwater_sctp::{
+    AssocId, Association as Engine, Down, Endpoint, Event, Outgoing, Received, Time,
+};
 use libc::iovec;
 
-use super::clock::until;
-use super::signal::Signal;
-use super::sink::{Attached, Sink};
 use super::stack::{Inner, Served, Stack};
+use super::{Attached, Signal, Sink, until};
 
 /// Bytes received after which the peer's window is looked at, whatever is left to receive.
 const LOOK: usize = 64 << 10;
@@ -67,21 +63,17 @@ pub struct Want {
 }
 
 impl Want {
-    pub const READABLE: Want = Want {
-        readable: true,
-        writable: false,
-        event: false,
-    };
-    pub const WRITABLE: Want = Want {
-        readable: false,
-        writable: true,
-        event: false,
-    };
-    pub const EVENT: Want = Want {
-        readable: false,
-        writable: false,
-        event: true,
-    };
+    pub const READABLE: Want = Want::of(true, false, false);
+    pub const WRITABLE: Want = Want::of(false, true, false);
+    pub const EVENT: Want = Want::of(false, false, true);
+
+    const fn of(readable: bool, writable: bool, event: bool) -> Want {
+        Want {
+            readable,
+            writable,
+            event,
+        }
+    }
 }
 
 impl Association {

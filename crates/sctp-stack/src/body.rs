@@ -2,19 +2,12 @@
 
 use core::net::IpAddr;
 
-use crate::option::orders::Order;
-use crate::option::status::Status;
+use crate::{Order, Status};
 use headwater_host::sys;
-use headwater_sctp::Time;
-use headwater_sctp::association::Association as Engine;
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::event::Event;
-use headwater_sctp::recv::Received;
-use headwater_sctp::send::Outgoing;
+use headwater_sctp::{AssocConfig, Association as Engine, Event, Outgoing, Received, Time};
 use libc::iovec;
 
-use super::by_memory::ByMemory;
-use super::by_packets::ByPackets;
+use super::{ByMemory, ByPackets};
 
 /// Dropping it lets the association go: what was sent is still delivered.
 pub enum Body {

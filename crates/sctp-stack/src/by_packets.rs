@@ -6,18 +6,11 @@ use core::net::IpAddr;
 use std::sync::Arc;
 
 use self::engine::{adjust, follow, read_status};
-use crate::Association;
-use crate::option::orders::Order;
-use crate::option::status::Status;
-use crate::sink::Sink;
+use crate::{Association, Order, Sink, Status};
 use headwater_host::sys;
-use headwater_sctp::Time;
-use headwater_sctp::association::Association as Engine;
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::endpoint::AssocId;
-use headwater_sctp::event::{Down, Event};
-use headwater_sctp::recv::Received;
-use headwater_sctp::send::Outgoing;
+use headwater_sctp::{
+    AssocConfig, AssocId, Association as Engine, Down, Event, Outgoing, Received, Time,
+};
 use libc::iovec;
 
 /// Dropping it shuts the association down; what was sent is still delivered.

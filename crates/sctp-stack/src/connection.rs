@@ -7,27 +7,23 @@ use headwater_host::table::NOT_KERNELS;
 use headwater_ipnet::Address;
 use headwater_providers::loopback::connection;
 use headwater_providers::loopback::request::Request;
-use headwater_providers::provider::{Arrived, Event, Outcome, Sleep, Waiter};
+use headwater_providers::provider::{Arrived, Event, IN, Outcome, Sleep, Waiter};
 use headwater_streams::head::Head;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TNOADDR};
 
-use super::addresses::Addresses;
-use super::body::Body;
-use super::by_memory::{ByMemory, first};
-use super::by_packets::ByPackets;
-use super::choice::is_any;
+use super::by_memory::first;
 use super::option::chosen::Chosen;
-use super::option::orders::Order;
-use super::option::status::Status;
 use super::values::Settings;
-use super::{Association, Down, Event as Told, Outgoing, Port, Received, Via, Want, errno};
+use super::{
+    Addresses, Association, Body, ByMemory, ByPackets, Down, Event as Told, Order, Outgoing, Port,
+    Received, Status, Via, Want, errno, is_any,
+};
 
 mod data;
 
 /// Longest sleep without a look at what other threads have done, in nanoseconds.
 const SLICE: u64 = Duration::from_millis(20).as_nanos() as u64;
-pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const URGENT: u32 = (libc::POLLIN | libc::POLLPRI | libc::POLLRDBAND) as u32;
 
@@ -215,11 +211,7 @@ impl Connection {
             Body::ByPackets(by_packets) => self.progress.take(by_packets),
         };
         Some(match arrived? {
-            Arrived::Confirmed { .. } => Arrived::Confirmed {
-                by: self.remote.to_vec(),
-                opts: Vec::new(),
-                data: Vec::new(),
-            },
+            Arrived::Confirmed { .. } => Arrived::confirmed(self.remote.to_vec()),
             Arrived::Released { .. } => Arrived::Released { data: Vec::new() },
             other => other,
         })
@@ -459,28 +451,19 @@ impl Progress {
     }
 
     fn take(&mut self, by_packets: &mut ByPackets) -> Option<Arrived> {
-        let nothing = Vec::new;
         Some(match self.event(by_packets)? {
             Event::Connect => {
                 self.phase = Phase::Open;
-                Arrived::Confirmed {
-                    by: nothing(),
-                    opts: nothing(),
-                    data: nothing(),
-                }
+                Arrived::confirmed(Vec::new())
             }
             Event::OrdRel => {
                 self.told_end = true;
                 by_packets.association().note_end();
-                Arrived::Released { data: nothing() }
+                Arrived::Released { data: Vec::new() }
             }
             Event::Disconnect => {
                 self.over = true;
-                Arrived::Disconnected {
-                    reason: self.down.as_ref().map_or(libc::ECONNRESET, errno),
-                    seq: -1,
-                    data: nothing(),
-                }
+                Arrived::ended(self.down.as_ref().map_or(libc::ECONNRESET, errno), -1)
             }
             _ => return None,
         })

@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use headwater_host::env;
-use headwater_host::log::{self, Level};
+use headwater_host::env::said;
+use headwater_host::log::Level;
 
 use super::choice::{self, UDP_PORT};
 use super::link::Link;
@@ -49,17 +49,6 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// The value of a variable, or `otherwise`, where it says nothing or nothing legal, of which the log tells.
-fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>, otherwise: T) -> T {
-    let Some(text) = env::var(name).filter(|v| !v.is_empty()) else {
-        return otherwise;
-    };
-    parse(&text).unwrap_or_else(|why| {
-        log::write(Level::Warn, format_args!("{name}={text}: {why}; ignored"));
-        otherwise
-    })
-}
-
 /// What any path carries: 576 bytes of IPv4, with UDP.
 const LEAST_PACKET: usize = 548;
 
@@ -72,17 +61,13 @@ pub fn raw_link() -> Option<Box<dyn Link>> {
     match Raw::open() {
         Ok(raw) => Some(Box::new(raw)),
         Err(why) => {
-            let asked = choice::rules().any(|link| link == choice::Link::Raw);
-            why.explain(if asked { Level::Warn } else { quiet(why) });
+            why.explain(match why {
+                // It was asked for by name.
+                _ if choice::rules().any(|link| link == choice::Link::Raw) => Level::Warn,
+                Unusable::Kernel => Level::Info,
+                _ => Level::Debug,
+            });
             None
         }
-    }
-}
-
-/// Nobody has asked for it by name.
-fn quiet(why: Unusable) -> Level {
-    match why {
-        Unusable::Kernel => Level::Info,
-        _ => Level::Debug,
     }
 }

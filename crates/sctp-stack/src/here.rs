@@ -13,29 +13,21 @@ pub fn is_here(to: IpAddr) -> bool {
 
 /// As [`is_here`], where an answer is needed. EMFILE, ENFILE, ENOMEM, ENOBUFS.
 pub fn is_own(to: IpAddr) -> sys::Result<bool> {
-    Ok(to.is_loopback() || can_bind(to)?)
+    if to.is_loopback() {
+        return Ok(true);
+    }
+    match bind_to(to) {
+        Err(errno) if is_lack(errno) => Err(errno),
+        bound => Ok(bound.is_ok()),
+    }
 }
 
-/// One can bind to those. Errors: it can't be told for want of something.
-fn can_bind(to: IpAddr) -> sys::Result<bool> {
-    let family = if to.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let told = |errno| {
-        if is_lack(errno) {
-            Err(errno)
-        } else {
-            Ok(false)
-        }
-    };
-    let fd = match sys::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
-        Ok(fd) => fd,
-        Err(errno) => return told(errno),
-    };
+/// Which can be done to those alone.
+fn bind_to(to: IpAddr) -> sys::Result<()> {
     let address = Address::of_ip(to, 0);
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    let fd = sys::socket(address.family(), kind, 0)?;
     let bound = sys::bind(fd, &address);
     let _ = sys::close(fd);
-    bound.map_or_else(told, |()| Ok(true))
+    bound
 }

@@ -6,8 +6,7 @@ use core::cell::Cell;
 
 use headwater_host::process;
 
-use super::signal::Signal;
-use super::sink::Sink;
+use super::{Signal, Sink};
 
 /// Waits inside handlers inside waits ...: beyond this many, one is not noted.
 const DEPTH: usize = 16;

@@ -38,10 +38,18 @@ pub mod provider;
 mod requests;
 mod values;
 
+pub use addresses::Addresses;
 pub use association::{Association, Want, errno};
+pub use body::Body;
+pub use by_memory::ByMemory;
+pub use by_packets::ByPackets;
+pub use choice::is_any;
+pub use clock::until;
+pub use guarded::{Entered, Guarded};
+pub use option::orders::Order;
+pub use option::status::Status;
 pub use port::{Port, Via};
+pub use signal::Signal;
+pub use sink::{Attached, Sink};
 
-pub use headwater_sctp::config::AssocConfig;
-pub use headwater_sctp::event::{Down, Event};
-pub use headwater_sctp::recv::Received;
-pub use headwater_sctp::send::{Outgoing, Reliability};
+pub use headwater_sctp::{AssocConfig, Down, Event, Outgoing, Received, Reliability};

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use headwater_host::{hidden, sys};
 use headwater_ipnet::{errors, route};
-use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::Arrived;
 pub use headwater_sctp::endpoint::{Transmit, Unreachable};
 
-use super::guarded::Guarded;
+use super::Guarded;
 
 pub mod raw;
 pub mod udp;

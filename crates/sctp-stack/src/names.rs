@@ -13,8 +13,7 @@ use headwater_providers::provider::Outcome;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::TADDRBUSY;
 
-use super::addresses::Addresses;
-use super::here;
+use super::{Addresses, here};
 
 /// Ports for who asks for none (RFC 6335, 6).
 const EPHEMERAL: core::ops::Range<u32> = 49152..65536;
@@ -28,22 +27,19 @@ pub fn claim(wanted: &Addresses, listening: bool) -> Outcome<(u16, Vec<Owned>)> 
     if wanted.port != 0 {
         // Held for a moment, so that nobody who asks at the same time gets past.
         let _others = claim_others(wanted)?;
-        return Ok((wanted.port, claim_port(wanted, wanted.port, listening)?));
+        let names = names_of(wanted, wanted.port);
+        return Ok((wanted.port, claim_names(&names, listening)?));
     }
     let count = EPHEMERAL.len() as u32;
     let first = (sys::now() as u32 >> 10) ^ process::pid() as u32;
     for i in 0..count {
         let port = (EPHEMERAL.start + first.wrapping_add(i * 7919) % count) as u16;
-        match claim_port(wanted, port, listening) {
+        match claim_names(&names_of(wanted, port), listening) {
             Err(Refusal { tli: TADDRBUSY, .. }) => {}
             result => return result.map(|names| (port, names)),
         }
     }
     Err(Refusal::new(TADDRBUSY))
-}
-
-fn claim_port(at: &Addresses, port: u16, listening: bool) -> Outcome<Vec<Owned>> {
-    claim_names(&names_of(at, port), listening)
 }
 
 fn claim_names(names: &[String], listening: bool) -> Outcome<Vec<Owned>> {

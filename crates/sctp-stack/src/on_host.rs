@@ -7,8 +7,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_host::sync::{AtomicUsize, Ordering};
-use headwater_sctp::Time;
-use headwater_sctp::congestion::CongestionControl;
+use headwater_sctp::{CongestionControl, Time};
 
 /// Packets that an association may have on their way at least, for its packets to be that large.
 const PACKETS: usize = 32;

@@ -13,7 +13,7 @@ pub mod status;
 use core::time::Duration;
 
 use headwater_providers::options::{Kind, Known};
-use headwater_sctp::config::AssocConfig;
+use headwater_sctp::AssocConfig;
 use headwater_tpi::option::{T_NO, T_YES};
 
 use Kind::{Bytes, Flag, Number, Word};

@@ -5,19 +5,13 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use headwater_host::sys;
-use headwater_sctp::Time;
-use headwater_sctp::config::{AssocConfig, Config};
 use headwater_sctp::cookie::RotatingKeys;
-use headwater_sctp::endpoint::{AssocId, ConnectError, Endpoint, Peer};
+use headwater_sctp::endpoint::{ConnectError, Peer};
+use headwater_sctp::{AssocConfig, AssocId, Config, Endpoint, Time};
 
 use super::association::Association;
-use super::choice;
-use super::clock::until;
-use super::environment;
-use super::here;
-use super::signal::Signal;
-use super::sink::{Attached, Sink};
 use super::stack::{self, Entry, Inner, Served, Stack};
+use super::{Attached, Signal, Sink, choice, environment, here, until};
 
 /// How packets of an association leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

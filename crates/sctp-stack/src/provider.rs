@@ -6,33 +6,30 @@
 
 use core::net::IpAddr;
 
-use headwater_host::handed::{self, Sort, identity};
+use headwater_host::handed::Sort;
 use headwater_host::sys;
 use headwater_host::table::Handle;
 use headwater_providers::loopback::Owned;
-use headwater_providers::loopback::link::{from_hex, to_hex};
+use headwater_providers::loopback::link::{from_hex, named, taken, to_hex};
 use headwater_providers::options;
 use headwater_providers::provider::{
-    Adoption, Arrived, Event, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
+    Adoption, Arrived, Event, IN, Outcome, Pending, Provider, Received, Sending, Sleep, Waiter,
+    nothing,
 };
 use headwater_sctp::asconf::Change;
 use headwater_tpi::error::{
-    TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TLOOK, TNOADDR, TNODATA, TOUTSTATE, TPROVMISMATCH,
+    TADDRBUSY, TBADADDR, TBADDATA, TBADSEQ, TNOADDR, TOUTSTATE, TPROVMISMATCH,
 };
 use headwater_tpi::option::T_NEGOTIATE;
 use headwater_tpi::prim::{T_COTS_ORD, T_INFINITE, T_INVALID};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::addresses::{self, Addresses};
-use super::choice;
-use super::connection::{Connection, IN};
-use super::here;
-use super::names;
+use super::connection::Connection;
 use super::option::message::{Outgoing, received_options};
-use super::option::orders::Order;
 use super::requests::{Accepted, Asking, Waiting};
 use super::values::Settings;
+use super::{Addresses, Order, addresses, choice, here, names};
 
 mod negotiation;
 
@@ -145,9 +142,7 @@ impl Sctp {
         let mut sctp = Sctp::open(v6).ok()?;
         sctp.bound = Addresses::read(&from_hex(bound)?).ok();
         for name in names.split(',').filter(|name| !name.is_empty()) {
-            let (name, is) = name.split_once('.')?;
-            let name = handed::take(name.parse().ok()?, is.parse().ok()?, Sort::Local)?;
-            sctp.names.push(Owned(name));
+            sctp.names.push(Owned(taken(name, Sort::Local)?));
         }
         if !connection.is_empty() {
             sctp.connection = Some(Connection::restore(fd, connection)?);
@@ -338,11 +333,7 @@ impl Provider for Sctp {
             return connection.take();
         }
         if let Some(reason) = self.failed.take() {
-            return Some(Arrived::Disconnected {
-                reason,
-                seq: -1,
-                data: Vec::new(),
-            });
+            return Some(Arrived::ended(reason, -1));
         }
         let (waiting, names) = self.listener()?;
         waiting.take(names)
@@ -363,11 +354,7 @@ impl Provider for Sctp {
     fn receive(&mut self, into: &[iovec]) -> Outcome<Received> {
         match &mut self.connection {
             Some(connection) => connection.receive(into),
-            None => Err(Refusal::new(if self.peek().is_some() {
-                TLOOK
-            } else {
-                TNODATA
-            })),
+            None => Err(nothing(self.peek().is_some())),
         }
     }
 
@@ -430,10 +417,7 @@ impl Provider for Sctp {
             None => String::new(),
         };
         let bound = self.bound.as_ref().map_or(Vec::new(), Addresses::to_bytes);
-        let names = self.names.iter().map(|name| {
-            let fd = name.pass_on();
-            format!("{fd}.{}", identity(fd))
-        });
+        let names = self.names.iter().map(|name| named(name.pass_on()));
         let names: Vec<String> = names.collect();
         let qlen = self.waiting.as_ref().map_or(0, Waiting::qlen);
         let (bound, names) = (to_hex(&bound), names.join(","));

@@ -14,11 +14,11 @@ use headwater_channel::pass::{self, Wanted};
 use headwater_host::peer::Peer;
 use headwater_host::{hidden, sys};
 use headwater_ipnet::again;
-use headwater_sctp::endpoint::Arrived;
+use headwater_sctp::Arrived;
 use headwater_streams::attach::unix;
 
+use super::Guarded;
 use super::choice::mapped;
-use super::guarded::Guarded;
 use super::link::watch;
 
 /// The dynamic ports (RFC 6335), of which those of outgoing associations are taken.

@@ -10,12 +10,10 @@ use headwater_providers::provider::{Arrived, Event, Outcome};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TADDRBUSY, TBADSEQ};
 
-use super::addresses::Addresses;
 use super::by_memory::greeting::asked;
-use super::choice;
 use super::connection::{self, Connection};
 use super::option::chosen::Chosen;
-use super::port::Port;
+use super::{Addresses, Port, choice};
 
 /// Associations that wait in the stack, beside those that the user may be told of.
 const BACKLOG: usize = 16;
@@ -151,15 +149,11 @@ impl Waiting {
         }
         self.arrived
             .retain_mut(|connection| !connection.is_withdrawn());
-        let Some(at) = self
-            .outstanding
-            .iter_mut()
-            .position(|(_, connection)| connection.is_withdrawn())
-        else {
-            return;
-        };
-        let (seq, _) = self.outstanding.remove(at);
-        self.lose(seq);
+        let is_withdrawn = |told: &mut (i32, Box<Connection>)| told.1.is_withdrawn();
+        let gone = self.outstanding.extract_if(.., is_withdrawn).next();
+        if let Some((seq, _)) = gone {
+            self.lose(seq);
+        }
     }
 
     pub fn lacks(&self) -> Option<sys::Errno> {
@@ -177,7 +171,7 @@ impl Waiting {
                 Arrived::Request {
                     seq, from, opts, ..
                 } => match asked(&from, &opts) {
-                    Some((from, _)) => return Some(request(seq, from.to_vec())),
+                    Some((from, _)) => return Some(Arrived::request(seq, from.to_vec())),
                     // Nobody who keeps to the rules.
                     None => drop(self.by_memory.take_out(seq, names)),
                 },
@@ -192,7 +186,7 @@ impl Waiting {
         self.next = self.next.checked_add(1).unwrap_or(BY_PACKETS);
         let from = connection.remote().to_vec();
         self.outstanding.push((seq, connection));
-        Some(request(seq, from))
+        Some(Arrived::request(seq, from))
     }
 
     /// TBADSEQ.
@@ -220,11 +214,7 @@ impl Waiting {
         if seq < BY_PACKETS {
             return self.by_memory.lose(seq);
         }
-        self.lost.push_back(Arrived::Disconnected {
-            reason: libc::ECONNRESET,
-            seq,
-            data: Vec::new(),
-        });
+        self.lost.push_back(Arrived::ended(libc::ECONNRESET, seq));
     }
 
     pub fn forking(&mut self) {
@@ -251,13 +241,4 @@ fn listen(at: &Addresses, qlen: u32, chosen: &Chosen) -> Outcome<Port> {
         .and_then(|()| port.descriptor())
         .map_err(Refusal::system)?;
     Ok(port)
-}
-
-fn request(seq: i32, from: Vec<u8>) -> Arrived {
-    Arrived::Request {
-        seq,
-        from,
-        opts: Vec::new(),
-        data: Vec::new(),
-    }
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use headwater_host::sync::{AtomicBool, AtomicUsize, Ordering};
 use headwater_host::sys;
-use headwater_sctp::endpoint::AssocId;
+use headwater_sctp::AssocId;
 
-use crate::guarded::Guarded;
-use crate::signal::Signal;
+use crate::{Guarded, Signal};
 
 #[derive(Default)]
 pub struct Sink {

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use headwater_host::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use headwater_host::{process, sys};
 use headwater_providers::flusher::{self, Holder};
-use headwater_sctp::endpoint::{Arrived, out_of_the_blue};
+use headwater_sctp::Arrived;
+use headwater_sctp::endpoint::out_of_the_blue;
 
-use super::environment;
-use super::guarded::Guarded;
 use super::link::udp::Udp;
 use super::link::{Link, Run};
 use super::on_host::Share;
 use super::registry::{Registry, Reservation};
+use super::{Guarded, environment};
 
 mod background;
 mod leading;

@@ -64,13 +64,10 @@ fn ask_at(fd: i32, name: &Name, uid: u32) -> sys::Result<Vec<String>> {
         if sys::ppoll(&mut set, Some(Duration::from_secs(2).as_nanos() as u64))? == 0 {
             return Err(libc::ETIMEDOUT);
         }
-        let Some((len, _)) = receive_from(fd, &mut buffer, uid) else {
+        let Some((len @ 1.., _)) = receive_from(fd, &mut buffer, uid) else {
+            // Nothing, or of somebody else.
             continue;
         };
-        if len == 0 {
-            // Of somebody else.
-            continue;
-        }
         let text = core::str::from_utf8(&buffer[..len]).map_err(|_| libc::EBADMSG)?;
         let mut lines = text.lines();
         let next = lines.next().unwrap_or("");

@@ -3,9 +3,9 @@
 use headwater_providers::options::{self, Known, Remembered, Value};
 use headwater_tpi::option::{XTI_RCVBUF, XTI_SNDBUF};
 
+use super::Order;
 use super::option::chosen::Chosen;
 use super::option::message::{Outgoing, Policy};
-use super::option::orders::Order;
 use super::option::*;
 
 /// The least that a buffer option makes of a buffer.

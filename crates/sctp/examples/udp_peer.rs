@@ -19,13 +19,12 @@ use std::error::Error;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use headwater_sctp::Time;
 use headwater_sctp::association::SendError;
-use headwater_sctp::config::{AssocConfig, Config};
 use headwater_sctp::cookie::RotatingKeys;
-use headwater_sctp::endpoint::{Arrived, AssocId, Endpoint, Peer};
-use headwater_sctp::event::{Down, Event};
-use headwater_sctp::send::{Outgoing, Reliability};
+use headwater_sctp::endpoint::Peer;
+use headwater_sctp::{
+    Arrived, AssocConfig, AssocId, Config, Down, Endpoint, Event, Outgoing, Time,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
@@ -122,17 +121,12 @@ impl Options {
                 "--unordered" => options.unordered = true,
                 "echo" => options.work = Work::Echo,
                 "discard" => options.work = Work::Discard,
-                "source" => {
-                    options.work = Work::Source {
-                        count: next()?.parse()?,
-                        len: next()?.parse()?,
-                    }
-                }
-                "ping" => {
-                    options.work = Work::Ping {
-                        count: next()?.parse()?,
-                        len: next()?.parse()?,
-                    }
+                "source" | "ping" => {
+                    let (count, len) = (next()?.parse()?, next()?.parse()?);
+                    options.work = match word.as_str() {
+                        "source" => Work::Source { count, len },
+                        _ => Work::Ping { count, len },
+                    };
                 }
                 _ => return Err(format!("what is {word}?").into()),
             }
@@ -390,11 +384,7 @@ fn outgoing(stream: u16, unordered: bool, ppid: u32) -> Outgoing {
         stream,
         ppid,
         unordered,
-        sack_now: false,
-        reliability: Reliability::Full,
-        context: 0,
-        to: None,
-        key: None,
+        ..Outgoing::default()
     }
 }
 

@@ -10,11 +10,10 @@ mod tests;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-use crate::event::Outcome;
 use crate::path::{PATHS, is_host};
-use crate::serial::Tsn;
 use crate::wire::tlv::Writer;
 use crate::wire::{Cause, Param, ParamBuilder, Params, kind, must_report, must_stop};
+use crate::{Outcome, Tsn};
 
 /// Most bytes of an ASCONF that we send: it has to fit any packet, beside an AUTH.
 const LONGEST: usize = 400;

@@ -30,18 +30,13 @@ pub(crate) use opening::SetUp;
 
 use crate::asconf::Asconf;
 use crate::auth::Auth;
-use crate::config::AssocConfig;
-use crate::event::Event;
-use crate::features::Features;
-use crate::path::{Path, PathId, PathState, Paths};
-use crate::recv::{Received, Receiver};
 use crate::reset::Reset;
 pub use crate::send::SendError;
-use crate::send::{Outgoing, Sender};
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
 use crate::wire::CauseOwned;
+use crate::{
+    AssocConfig, Event, Features, Outgoing, Path, PathId, PathState, Paths, Received, Receiver,
+    Sender, Time, Timer, Timers, Tsn,
+};
 
 /// Names an association of an endpoint; never used twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -2,11 +2,10 @@
 
 use core::time::Duration;
 
-use crate::congestion::{CongestionControl, Rfc9260};
+use crate::congestion::Rfc9260;
 use crate::cookie::CookieKeys;
-use crate::rto::RtoLimits;
-use crate::sched::SchedulerKind;
 use crate::wire::chunk::LEAST_WINDOW;
+use crate::{CongestionControl, RtoLimits, SchedulerKind};
 
 /// Makes the congestion control of a path, for packets of this size.
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::time::Time;
+use crate::Time;
 
 /// How much may be outstanding on one path. Sizes are bytes of user data.
 pub trait CongestionControl: Debug + Send {

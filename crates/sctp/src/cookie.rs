@@ -11,9 +11,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use crate::auth::Vectors;
-use crate::features::Features;
-use crate::serial::Tsn;
-use crate::time::Time;
+use crate::{Features, Time, Tsn};
 
 /// Bytes of a signature.
 pub const SIGNATURE: usize = 32;

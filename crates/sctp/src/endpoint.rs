@@ -23,18 +23,11 @@ use opening::Other;
 use table::Table;
 
 use crate::asconf::Change;
-use crate::association::{Association, LastPacket, MOST_EVENTS, SendError, SetUp};
+use crate::association::{LastPacket, MOST_EVENTS, SendError, SetUp, State};
 use crate::auth::{Hmac, Vectors};
-use crate::config::{AssocConfig, Config};
-use crate::event::Event;
-use crate::features::Features;
 use crate::path::is_host;
-use crate::recv::Received;
-use crate::send::Outgoing;
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::wire::chunk::kind;
-use crate::wire::{Chunk, Packet};
+use crate::wire::{Chunk, Packet, kind};
+use crate::{AssocConfig, Association, Config, Event, Features, Outgoing, Received, Time, Tsn};
 
 /// Whom to connect to.
 #[derive(Clone, Copy, Debug)]
@@ -436,13 +429,8 @@ impl Endpoint {
     pub fn release(&mut self, _now: Time, id: AssocId) {
         self.change(id, |association| {
             association.orphaned = true;
-            if matches!(
-                association.state(),
-                crate::association::State::CookieWait
-                    | crate::association::State::CookieEchoed
-                    | crate::association::State::Established
-            ) && !association.sender().is_closed()
-            {
+            let goes_on = association.is_opening() || association.state() == State::Established;
+            if goes_on && !association.sender().is_closed() {
                 association.abort(b"");
             }
         });

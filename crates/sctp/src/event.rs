@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::path::PathState;
+use crate::PathState;
 use crate::send::Failed;
 use crate::wire::CauseOwned;
 

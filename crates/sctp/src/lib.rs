@@ -36,4 +36,19 @@ pub mod wire;
 #[cfg(test)]
 mod work;
 
+pub use association::{AssocId, Association};
+pub use config::{Allowed, AssocConfig, Config};
+pub use congestion::CongestionControl;
+pub use endpoint::Endpoint;
+pub use event::{Down, Event, Outcome, PathChange};
+pub use features::Features;
+pub use packet::{Arrived, Transmit};
+pub use path::{Path, PathId, PathState, Paths};
+pub use pmtu::Pmtu;
+pub use recv::{Received, Receiver};
+pub use rto::{Rto, RtoLimits};
+pub use sched::SchedulerKind;
+pub use send::{Outgoing, Reliability, Sender};
+pub use serial::{Mid, Ssn, Tsn};
 pub use time::Time;
+pub use timer::{Timer, Timers};

@@ -4,10 +4,7 @@ use core::net::IpAddr;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 
-use crate::congestion::CongestionControl;
-use crate::pmtu::Pmtu;
-use crate::rto::Rto;
-use crate::time::Time;
+use crate::{CongestionControl, Pmtu, Rto, Time};
 
 /// Most paths of an association: more addresses than that are not used.
 pub const PATHS: usize = 16;

@@ -14,7 +14,7 @@
 
 use core::time::Duration;
 
-use crate::time::Time;
+use crate::Time;
 
 /// A size is given up after that many probes (MAX_PROBES).
 const MOST_PROBES: u32 = 3;

@@ -23,9 +23,9 @@ use std::collections::VecDeque;
 
 pub use acks::SackWanted;
 
-use crate::config::AssocConfig;
-use crate::serial::{Mid, Ssn, Tsn, numbers};
+use crate::serial::numbers;
 use crate::wire::{Data, Forward, PacketBuilder};
+use crate::{AssocConfig, Mid, Ssn, Tsn};
 use acks::Acks;
 use map::TsnMap;
 use order::Order;

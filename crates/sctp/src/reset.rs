@@ -12,13 +12,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use crate::config::Allowed;
-use crate::event::{Event, Outcome};
-use crate::recv::Receiver;
-use crate::send::Sender;
-use crate::serial::Tsn;
-use crate::wire::chunk::kind;
-use crate::wire::{List, PacketBuilder, Param, ParamBuilder, Params};
+use crate::wire::{List, PacketBuilder, Param, ParamBuilder, Params, kind};
+use crate::{Allowed, Event, Outcome, Receiver, Sender, Tsn};
 
 /// Streams named in one request, so that it fits any packet; longer lists are cut.
 const MOST_STREAMS: usize = 200;

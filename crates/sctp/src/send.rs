@@ -26,11 +26,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::config::AssocConfig;
-use crate::path::PathId;
-use crate::sched::SchedulerKind;
-use crate::serial::Tsn;
-use crate::time::Time;
+use crate::{AssocConfig, PathId, SchedulerKind, Time, Tsn};
 use outstanding::Outstanding;
 pub use partial::ForwardPlan;
 use queue::{Open, Queues};

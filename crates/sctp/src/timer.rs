@@ -1,7 +1,6 @@
 //! All timers of an association in one table.
 
-use crate::path::PathId;
-use crate::time::Time;
+use crate::{PathId, Time};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {

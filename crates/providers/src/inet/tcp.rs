@@ -21,7 +21,6 @@ use super::connection::Socket;
 use super::run::Run;
 use super::settings::Chosen;
 use super::{local, poll};
-use crate::loopback::link::End;
 use crate::options::{self, Known};
 use crate::provider::{
     Adoption, Arrived, Event, IN, OUT, Outcome, Pending, Provider, Received, Sending,
@@ -481,11 +480,7 @@ impl Provider for Tcp {
             Event::Listen => self.listener.tell(),
             Event::Connect => {
                 self.phase = Phase::Connected;
-                Some(Arrived::Confirmed {
-                    by: self.peer(),
-                    opts: Vec::new(),
-                    data: Vec::new(),
-                })
+                Some(Arrived::confirmed(self.peer()))
             }
             Event::Disconnect if self.phase == Phase::Listening => self.listener.tell_gone(),
             Event::Disconnect => {
@@ -495,7 +490,7 @@ impl Provider for Tcp {
                 };
                 self.held.clear();
                 self.phase = Phase::Idle;
-                Some(End::of(reason).told())
+                Some(Arrived::ended(reason, -1))
             }
             Event::OrdRel => {
                 self.told_end = true;

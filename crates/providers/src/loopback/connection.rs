@@ -1,13 +1,13 @@
 //! ticots and ticotsord: endpoints for connections.
 
-use headwater_host::handed::{self, Sort, identity};
+use headwater_host::handed::Sort;
 use headwater_host::sys;
 use headwater_host::table::{Handle, NOT_KERNELS};
 use headwater_tpi::error::{TBADSEQ, TNOTSUPPORT, TOUTSTATE, TPROVMISMATCH};
 use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
-use super::link::{End, Link, from_hex, to_hex};
+use super::link::{End, Link, from_hex, named, taken, to_hex};
 use super::listening::Listening;
 use super::request::{self, Call, Request};
 use super::sizes::{Held, Wishes};
@@ -110,14 +110,13 @@ impl Circuit {
 
     pub fn restore(orderly: bool, fd: i32, saved: &str) -> Option<Circuit> {
         let mut circuit = Circuit::empty(orderly);
-        let fields: Vec<&str> = saved.splitn(5, '/').collect();
-        let [local, name, is, qlen, link] = fields[..] else {
+        let fields: Vec<&str> = saved.splitn(4, '/').collect();
+        let [local, name, qlen, link] = fields[..] else {
             return None;
         };
         circuit.local = Some(from_hex(local)?).filter(|local| !local.is_empty());
-        let name: i32 = name.parse().ok()?;
-        if name >= 0 {
-            circuit.name = Some(Owned(handed::take(name, is.parse().ok()?, Sort::Local)?));
+        if !name.is_empty() {
+            circuit.name = Some(Owned(taken(name, Sort::Local)?));
         }
         let qlen: u32 = qlen.parse().ok()?;
         if !link.is_empty() {
@@ -353,10 +352,11 @@ impl Provider for Circuit {
             Some(link) => link.save()?,
             None => String::new(),
         };
-        let name = self.name.as_ref().map_or(-1, Owned::pass_on);
+        let name = self.name.as_ref().map(|name| named(name.pass_on()));
+        let name = name.unwrap_or_default();
         let qlen = self.listening.as_ref().map_or(0, Listening::qlen);
         let local = to_hex(self.local.as_deref().unwrap_or(&[]));
-        Some(format!("{local}/{name}/{}/{qlen}/{link}", identity(name)))
+        Some(format!("{local}/{name}/{qlen}/{link}"))
     }
 
     fn forking(&mut self) {

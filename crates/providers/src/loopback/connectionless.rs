@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use headwater_channel::ring::{Corrupt, Frame, Meta, Ring};
-use headwater_host::handed::{self, Sort, identity};
+use headwater_host::handed::Sort;
 use headwater_host::sync::Ordering;
 use headwater_host::sys;
 use headwater_host::table::Handle;
@@ -19,7 +19,7 @@ use libc::iovec;
 
 use super::buffers::{self, Sink, Source};
 use super::directory::{Entry, Lost, Route, map_ring};
-use super::link::{from_hex, to_hex};
+use super::link::{from_hex, named, taken, to_hex};
 use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
 use crate::options::{self, GENERIC_CONNECTIONLESS, Remembered};
@@ -79,24 +79,18 @@ impl Own {
         for fd in [memfd, bell] {
             sys::fcntl(fd, libc::F_SETFD, 0).ok()?;
         }
-        let [name_is, memfd_is, bell_is] = [name, memfd, bell].map(identity);
-        Some(format!(
-            "{}/{name}/{name_is}/{memfd}/{memfd_is}/{bell}/{bell_is}",
-            to_hex(&self.addr)
-        ))
+        let [name, memfd, bell] = [name, memfd, bell].map(named);
+        Some(format!("{}/{name}/{memfd}/{bell}", to_hex(&self.addr)))
     }
 
     pub fn restore(saved: &str) -> Option<Own> {
         let fields: Vec<&str> = saved.split('/').collect();
-        let [addr, name, name_is, memfd, memfd_is, bell, bell_is] = fields[..] else {
+        let [addr, name, memfd, bell] = fields[..] else {
             return None;
         };
-        let take = |fd: &str, is: &str, sort| {
-            handed::take(fd.parse().ok()?, is.parse().ok()?, sort).map(Owned)
-        };
-        let name = take(name, name_is, Sort::Local)?;
-        let memfd = take(memfd, memfd_is, Sort::Memory)?;
-        let bell = take(bell, bell_is, Sort::Bell)?;
+        let name = taken(name, Sort::Local).map(Owned)?;
+        let memfd = taken(memfd, Sort::Memory).map(Owned)?;
+        let bell = taken(bell, Sort::Bell).map(Owned)?;
         let pipe = map_ring(memfd, bell).ok()?;
         let head = life::adopt_hidden(pipe, 0, -1).ok()?;
         Own::new(name, from_hex(addr)?, head).ok()

@@ -33,7 +33,7 @@ use crate::provider::Arrived;
 
 pub use frames::{Front, Label, MORE, front, read_label};
 use frames::{control, says_closed, word};
-pub use passage::{from_hex, to_hex};
+pub use passage::{from_hex, named, taken, to_hex};
 
 /// Most data in one frame: several are under way in a ring.
 pub const PIECE: usize = 32 << 10;

@@ -182,11 +182,7 @@ impl Listening {
 
     /// A request was used up without becoming a connection.
     pub fn lose(&mut self, seq: i32) {
-        self.lost.push_back(Arrived::Disconnected {
-            reason: libc::ECONNABORTED,
-            seq,
-            data: Vec::new(),
-        });
+        self.lost.push_back(Arrived::ended(libc::ECONNABORTED, seq));
     }
 
     /// The set will be shared, and what is told once may be told to the other process.

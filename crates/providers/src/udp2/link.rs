@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use headwater_host::log::{self, Level};
+use headwater_host::env::said;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Link {
@@ -19,21 +19,12 @@ impl Link {
     /// What the environment said when it was first asked.
     pub fn chosen() -> Link {
         static CHOSEN: OnceLock<Link> = OnceLock::new();
-        *CHOSEN.get_or_init(|| {
-            let said = headwater_host::env::var("HEADWATER_UDP2_LINK").unwrap_or_default();
-            Link::parse(&said).unwrap_or_else(|why| {
-                log::write(
-                    Level::Warn,
-                    format_args!("HEADWATER_UDP2_LINK={said}: {why}; ignored"),
-                );
-                Link::Auto
-            })
-        })
+        *CHOSEN.get_or_init(|| said("HEADWATER_UDP2_LINK", Link::parse, Link::Auto))
     }
 
     /// A value of the variable, or what is wanted.
-    pub fn parse(said: &str) -> Result<Link, String> {
-        match said {
+    pub fn parse(text: &str) -> Result<Link, String> {
+        match text {
             "" | "auto" | "shm" => Ok(Link::Auto),
             "udp" => Ok(Link::Udp),
             "raw" => Ok(Link::Raw),

@@ -10,7 +10,7 @@ use headwater_host::reclaim::enter;
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle};
 use headwater_host::{hidden, process, sys};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 use headwater_streams::head::arming::Want;
 use headwater_streams::head::{self, Head};
 use libc::epoll_event;

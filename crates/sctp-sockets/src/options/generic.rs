@@ -18,61 +18,29 @@ const LEAST_WITHIN: usize = 1 << 20;
 const SO_RCVTIMEO_NEW: i32 = 66;
 const SO_SNDTIMEO_NEW: i32 = 67;
 
-/// Numbers that are kept and told, with what they are at first.
-const SOCKET: [(i32, i32); 22] = [
-    (libc::SO_DEBUG, 0),
-    (libc::SO_REUSEADDR, 0),
-    (libc::SO_REUSEPORT, 0),
-    (libc::SO_DONTROUTE, 0),
-    (libc::SO_BROADCAST, 0),
-    (libc::SO_KEEPALIVE, 0),
-    (libc::SO_OOBINLINE, 0),
-    (libc::SO_NO_CHECK, 0),
-    (libc::SO_PRIORITY, 0),
-    (libc::SO_BSDCOMPAT, 0),
-    (libc::SO_RCVLOWAT, 1),
-    (libc::SO_TIMESTAMP, 0),
-    (libc::SO_TIMESTAMPNS, 0),
-    (libc::SO_MARK, 0),
-    (libc::SO_RXQ_OVFL, 0),
-    (libc::SO_LOCK_FILTER, 0),
-    (libc::SO_SELECT_ERR_QUEUE, 0),
-    (libc::SO_BUSY_POLL, 0),
-    (libc::SO_MAX_PACING_RATE, -1),
-    (libc::SO_INCOMING_CPU, -1),
-    (libc::SO_PREFER_BUSY_POLL, 0),
-    (libc::SO_BUSY_POLL_BUDGET, 8),
-];
-const IP: [(i32, i32); 14] = [
-    (libc::IP_TOS, 0),
-    (libc::IP_TTL, 64),
-    (libc::IP_HDRINCL, 0),
-    (libc::IP_RECVOPTS, 0),
-    (libc::IP_RETOPTS, 0),
-    (libc::IP_PKTINFO, 0),
-    (libc::IP_MTU_DISCOVER, 1),
-    (libc::IP_RECVERR, 0),
-    (libc::IP_RECVTTL, 0),
-    (libc::IP_RECVTOS, 0),
-    (libc::IP_FREEBIND, 0),
-    (libc::IP_TRANSPARENT, 0),
-    (libc::IP_MINTTL, 0),
-    (libc::IP_BIND_ADDRESS_NO_PORT, 0),
-];
-const IP6: [(i32, i32); 12] = [
-    (libc::IPV6_UNICAST_HOPS, 64),
-    (libc::IPV6_MULTICAST_HOPS, 1),
-    (libc::IPV6_MTU_DISCOVER, 1),
-    (libc::IPV6_RECVERR, 0),
-    (libc::IPV6_RECVPKTINFO, 0),
-    (libc::IPV6_RECVHOPLIMIT, 0),
-    (libc::IPV6_RECVTCLASS, 0),
-    (libc::IPV6_TCLASS, 0),
-    (libc::IPV6_DONTFRAG, 0),
-    (libc::IPV6_FREEBIND, 0),
-    (libc::IPV6_TRANSPARENT, 0),
-    (libc::IPV6_AUTOFLOWLABEL, 1),
-];
+/// Options whose numbers are kept and told, with what they are at first.
+macro_rules! numbers {
+    ($($table:ident: $($name:ident $first:literal),*;)*) => {
+        $(const $table: &[(i32, i32)] = &[$((libc::$name, $first)),*];)*
+    };
+}
+
+numbers! {
+    SOCKET:
+        SO_DEBUG 0, SO_REUSEADDR 0, SO_REUSEPORT 0, SO_DONTROUTE 0, SO_BROADCAST 0, SO_KEEPALIVE 0,
+        SO_OOBINLINE 0, SO_NO_CHECK 0, SO_PRIORITY 0, SO_BSDCOMPAT 0, SO_RCVLOWAT 1, SO_TIMESTAMP 0,
+        SO_TIMESTAMPNS 0, SO_MARK 0, SO_RXQ_OVFL 0, SO_LOCK_FILTER 0, SO_SELECT_ERR_QUEUE 0,
+        SO_BUSY_POLL 0, SO_MAX_PACING_RATE -1, SO_INCOMING_CPU -1, SO_PREFER_BUSY_POLL 0,
+        SO_BUSY_POLL_BUDGET 8;
+    IP:
+        IP_TOS 0, IP_TTL 64, IP_HDRINCL 0, IP_RECVOPTS 0, IP_RETOPTS 0, IP_PKTINFO 0,
+        IP_MTU_DISCOVER 1, IP_RECVERR 0, IP_RECVTTL 0, IP_RECVTOS 0, IP_FREEBIND 0,
+        IP_TRANSPARENT 0, IP_MINTTL 0, IP_BIND_ADDRESS_NO_PORT 0;
+    IP6:
+        IPV6_UNICAST_HOPS 64, IPV6_MULTICAST_HOPS 1, IPV6_MTU_DISCOVER 1, IPV6_RECVERR 0,
+        IPV6_RECVPKTINFO 0, IPV6_RECVHOPLIMIT 0, IPV6_RECVTCLASS 0, IPV6_TCLASS 0, IPV6_DONTFRAG 0,
+        IPV6_FREEBIND 0, IPV6_TRANSPARENT 0, IPV6_AUTOFLOWLABEL 1;
+}
 
 impl Core {
     /// EINVAL: too short; EDOM: no time; ENOPROTOOPT: it can't be set, or is unknown.
@@ -99,7 +67,7 @@ impl Core {
             }
             // Interfaces are the links' business.
             libc::SO_BINDTODEVICE => {}
-            _ => return self.keep(SOL_SOCKET, name, number, &SOCKET),
+            _ => return self.keep(SOL_SOCKET, name, number, SOCKET),
         }
         Ok(())
     }
@@ -129,7 +97,7 @@ impl Core {
             }
             libc::SO_SNDTIMEO | SO_SNDTIMEO_NEW => return to.cut(&timeval(options.send_timeout)),
             libc::SO_BINDTODEVICE => return to.cut(&[]),
-            _ => self.kept(SOL_SOCKET, name, &SOCKET)?,
+            _ => self.kept(SOL_SOCKET, name, SOCKET)?,
         };
         to.cut(number.bytes())
     }
@@ -141,7 +109,7 @@ impl Core {
             value => read::<i32>(value),
         };
         match level {
-            IPPROTO_IP => self.keep(level, name, number, &IP),
+            IPPROTO_IP => self.keep(level, name, number, IP),
             _ if !self.v6 => Err(libc::ENOPROTOOPT),
             _ if name == libc::IPV6_V6ONLY => {
                 if self.local.is_some() {
@@ -150,16 +118,16 @@ impl Core {
                 self.options.v6only = read::<i32>(value)? != 0;
                 Ok(())
             }
-            _ => self.keep(level, name, number, &IP6),
+            _ => self.keep(level, name, number, IP6),
         }
     }
 
     pub(super) fn get_ip(&mut self, level: i32, name: i32, to: &mut Answer<'_>) -> sys::Result<()> {
         let number = match level {
-            IPPROTO_IP => self.kept(level, name, &IP)?,
+            IPPROTO_IP => self.kept(level, name, IP)?,
             _ if !self.v6 => return Err(libc::ENOPROTOOPT),
             _ if name == libc::IPV6_V6ONLY => self.options.v6only.into(),
-            _ => self.kept(level, name, &IP6)?,
+            _ => self.kept(level, name, IP6)?,
         };
         to.cut(number.bytes())
     }

@@ -1,9 +1,9 @@
 //! Authentication of chunks (RFC 4895): which chunks, and shared keys.
 
 use headwater_host::sys;
-use headwater_sctp::association::Association as Engine;
+use headwater_sctp::Association as Engine;
 use headwater_sctp::auth::Hmac;
-use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp_stack::Order;
 
 use super::whom::Whom;
 use super::*;
@@ -45,10 +45,13 @@ impl Core {
             return Err(libc::EINVAL);
         }
         self.options.hmacs = hmacs;
-        self.tune(&Whom::future(), |shared| {
-            shared.config.authentication = true
-        });
+        self.authenticate();
         Ok(())
+    }
+
+    /// From now on.
+    fn authenticate(&mut self) {
+        self.tune(&Whom::future(), |s| s.config.authentication = true);
     }
 
     /// EINVAL: the key is longer than the value; EACCES: the association does not authenticate.
@@ -129,9 +132,7 @@ impl Core {
             return Err(libc::EACCES);
         }
         if whom.future {
-            self.tune(&Whom::future(), |shared| {
-                shared.config.authentication = true
-            });
+            self.authenticate();
         }
         Ok(whom)
     }
@@ -179,12 +180,8 @@ impl Core {
 
 /// Number 0, which is empty, is always there.
 fn has_key(shared: &Shared, number: u16) -> bool {
-    number == 0
-        || shared
-            .config
-            .shared_keys
-            .iter()
-            .any(|(known, _)| *known == number)
+    let mut keys = shared.config.shared_keys.iter();
+    number == 0 || keys.any(|(known, _)| *known == number)
 }
 
 fn keep(shared: &mut Shared, order: &Order) {

@@ -5,8 +5,7 @@ use headwater_sctp::send::Policy;
 
 use super::whom::Whom;
 use super::*;
-use crate::control::{self, SendInfo};
-use crate::{AssocT, State, notice};
+use crate::{AssocT, SendInfo, State, control, notice};
 
 /// Flags that a default may have.
 const DEFAULT_FLAGS: u16 = SCTP_UNORDERED | SCTP_ADDR_OVER | SCTP_ABORT | SCTP_EOF;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use headwater_host::sys;
-use headwater_sctp::features::Features;
+use headwater_sctp::Features;
 
 use super::values::HEADERS;
 use super::whom::Whom;
@@ -288,11 +288,6 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn get_byte_stream(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        self.be_of(Style::One)?;
-        to.flag(self.options.byte_stream)
-    }
-
     fn tune_delivery(&mut self) {
         let (joins, point) = self.options.delivery();
         self.tune(&self.everybody(), |shared| {
@@ -357,11 +352,8 @@ impl Core {
 
     /// EINVAL: not all addresses are ours.
     pub(super) fn set_auto_asconf(&mut self, on: bool) -> sys::Result<()> {
-        let some = self
-            .local
-            .as_ref()
-            .is_some_and(|local| !local.hosts.is_empty());
-        if on && some {
+        let hosts = self.local.as_ref().map(|local| &local.hosts);
+        if on && hosts.is_some_and(|hosts| !hosts.is_empty()) {
             return Err(libc::EINVAL);
         }
         self.options.auto_asconf = on;

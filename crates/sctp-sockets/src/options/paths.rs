@@ -5,11 +5,9 @@ use core::time::Duration;
 
 use headwater_host::sys;
 use headwater_sctp::asconf::Change;
-use headwater_sctp::association::Association as Engine;
-use headwater_sctp::time::Time;
-use headwater_sctp_stack::choice::is_any;
-use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp::{Association as Engine, Time};
 use headwater_sctp_stack::option::status::Path;
+use headwater_sctp_stack::{Order, is_any};
 
 use super::parameters::MOST_SACK_DELAY;
 use super::whom::Whom;

@@ -1,12 +1,13 @@
 //! What is told of associations and their paths.
 
 use headwater_host::sys;
-use headwater_sctp::path::PathState;
-use headwater_sctp_stack::option::status::{Path, Status};
+use headwater_sctp::PathState;
+use headwater_sctp_stack::Status;
+use headwater_sctp_stack::option::status::Path;
 
 use super::parameters::EXPOSE_OFF;
 use super::*;
-use crate::{AssocT, Body, Style};
+use crate::{AssocT, Body};
 
 /// User data of a usual packet, to make chunks of bytes.
 const CHUNK: u32 = 1424;
@@ -74,16 +75,6 @@ impl Core {
     fn status_of(&self, id: AssocT) -> sys::Result<Status> {
         let assoc = self.assocs.get(&id).ok_or(libc::EINVAL)?;
         Ok(assoc.body.status())
-    }
-
-    pub(super) fn get_number(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        self.be_of(Style::Many)?;
-        to.tell(&(self.live().len() as u32))
-    }
-
-    pub(super) fn get_list(&self, to: &mut Answer<'_>) -> sys::Result<()> {
-        self.be_of(Style::Many)?;
-        to.tell_list(&self.live())
     }
 
     /// As much of the struct as there is room for, but the number at least.

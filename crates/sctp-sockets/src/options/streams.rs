@@ -1,8 +1,8 @@
 //! Streams: resets and additions (RFC 6525), and whose turn it is (RFC 8260).
 
 use headwater_host::sys;
-use headwater_sctp::sched::SchedulerKind;
-use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp::SchedulerKind;
+use headwater_sctp_stack::Order;
 
 use super::*;
 use crate::AssocT;

@@ -5,15 +5,12 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use headwater_sctp::config::{Allowed, AssocConfig};
-use headwater_sctp::rto::RtoLimits;
-use headwater_sctp_stack::environment;
-use headwater_sctp_stack::option::orders::Order;
+use headwater_sctp::{Allowed, AssocConfig, RtoLimits};
+use headwater_sctp_stack::{Order, environment};
 
-use crate::Style;
 use crate::abi::*;
-use crate::control::SendInfo;
 use crate::notice::Events;
+use crate::{SendInfo, Style};
 
 /// Headers of a packet with one DATA chunk.
 pub const HEADERS: u32 = 12 + 16;

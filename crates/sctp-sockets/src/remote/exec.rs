@@ -14,7 +14,7 @@ use headwater_host::handed::{self, Sort, identity};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Kind};
 use headwater_host::{hidden, process, sys};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 use headwater_streams::head::Head;
 
 use super::forking::{self, LINKS};

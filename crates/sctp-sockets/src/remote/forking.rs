@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use headwater_host::hidden;
 use headwater_host::sync::{AtomicBool, Ordering};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 use headwater_streams::head::Head;
 
 use super::link::Link;

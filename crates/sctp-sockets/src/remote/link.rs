@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headwater_host::process::Quiet;
 use headwater_host::sync::{AtomicI32, Ordering};
 use headwater_host::{hidden, sys};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 
 use super::wire::{self, Reader, Verb, Writer};
 

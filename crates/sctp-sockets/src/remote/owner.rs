@@ -9,7 +9,7 @@ use std::sync::Arc;
 use headwater_channel::bell;
 use headwater_host::sync::{AtomicUsize, Ordering};
 use headwater_host::{hidden, sys};
-use headwater_sctp_stack::guarded::Guarded;
+use headwater_sctp_stack::Guarded;
 
 use super::link::CLOSE;
 use super::verbs::LARGEST;
@@ -159,18 +159,14 @@ impl Owner {
         match wire::receive(child.presence, &mut word, 9, libc::MSG_DONTWAIT) {
             Ok((1, Some(fd))) => child.lines.push(Line::new(fd)),
             Ok((1, None)) | Err(libc::EAGAIN) => {}
-            Ok((9, None)) => self.close(at, &word),
+            Ok((9, None)) => {
+                if let Ok([CLOSE, id @ ..]) = <[u8; 9]>::try_from(word) {
+                    self.let_go(at, u64::from_ne_bytes(id));
+                }
+            }
             _ => return false,
         }
         true
-    }
-
-    fn close(&mut self, child: usize, word: &[u8]) {
-        if let [CLOSE, id @ ..] = word
-            && let Ok(id) = id.try_into()
-        {
-            self.let_go(child, u64::from_ne_bytes(id));
-        }
     }
 
     /// The child has the socket no more.
@@ -195,9 +191,10 @@ impl Owner {
         };
         let Some(request) = request else { return true };
         let passed = place.passed.take();
-        let (errno, values, pass) = match self.serve(child, &request, passed) {
-            Ok((values, pass)) => (0, values, pass),
-            Err((errno, values)) => (errno, values, None),
+        let mut values = Writer::new(0);
+        let (errno, pass) = match self.serve(child, &request, passed, &mut values) {
+            Ok(pass) => (0, pass),
+            Err(errno) => (errno, None),
         };
         let Ok(answer) = values.finish_with(errno as u32) else {
             return false;
@@ -208,61 +205,51 @@ impl Owner {
         line.answer_on().is_ok()
     }
 
-    /// The answer's values, and a descriptor to go with them.
-    #[allow(clippy::type_complexity)]
+    /// Writes the answer's values, which may come with an error too. A descriptor to go with them.
     fn serve(
         &mut self,
         child: usize,
         request: &[u8],
         passed: Option<i32>,
-    ) -> Result<(Writer, Option<i32>), (i32, Writer)> {
-        let failed = |errno: i32| (errno, Writer::new(0));
-        let (word, mut values) = Reader::of(request).map_err(failed)?;
-        let verb = Verb::of(word).ok_or(failed(libc::ENOSYS))?;
-        let id = values.long().map_err(failed)?;
+        answer: &mut Writer,
+    ) -> sys::Result<Option<i32>> {
+        let (word, mut values) = Reader::of(request)?;
+        let verb = Verb::of(word).ok_or(libc::ENOSYS)?;
+        let id = values.long()?;
         if verb == Verb::Fork {
-            let presence = passed.ok_or(failed(libc::EPROTO))?;
             let holds = self.children[child].holds.clone();
-            self.adopt(presence, holds.into_iter());
-            return Ok((Writer::new(0), None));
+            self.adopt(passed.ok_or(libc::EPROTO)?, holds.into_iter());
+            return Ok(None);
         }
         hidden::close(passed.unwrap_or(-1));
         if !self.children[child].holds.contains(&id) {
-            return Err(failed(libc::EBADF));
+            return Err(libc::EBADF);
         }
         let key = self.children[child].key;
-        let shared = self.sockets.get_mut(&id).ok_or(failed(libc::EBADF))?;
+        let shared = self.sockets.get_mut(&id).ok_or(libc::EBADF)?;
         match verb {
-            Verb::Close => {
-                self.let_go(child, id);
-                Ok((Writer::new(0), None))
-            }
-            Verb::Bell => {
-                let bell = shared.bell_of(key).map_err(failed)?;
-                Ok((Writer::new(0), Some(bell)))
-            }
+            Verb::Close => self.let_go(child, id),
+            Verb::Bell => return shared.bell_of(key).map(Some),
             Verb::Ready => {
-                let want = values.word().map_err(failed)?;
-                let (held, edges) = shared.look(key, want);
-                Ok((Writer::new(0).word(held).long(edges), None))
+                let (held, edges) = shared.look(key, values.word()?);
+                answer.put_word(held);
+                answer.put_long(edges);
             }
             _ => {
                 let socket = shared.socket.clone();
                 let mut found = None;
-                let mut answer = Writer::new(0);
-                let done = act(&socket, verb, &mut values, &mut answer, &mut found);
+                let done = act(&socket, verb, &mut values, answer, &mut found);
                 if let Some(found) = found {
                     let id = self.share(&found, false);
                     self.children[child].holds.insert(id);
-                    let style = u32::from(found.style == Style::Many);
-                    answer = answer.long(id).word(u32::from(found.v6)).word(style);
+                    answer.put_long(id);
+                    answer.put_word(u32::from(found.v6));
+                    answer.put_word(u32::from(found.style == Style::Many));
                 }
-                match done {
-                    Ok(()) => Ok((answer, None)),
-                    Err(errno) => Err((errno, answer)),
-                }
+                done?;
             }
         }
+        Ok(None)
     }
 
     /// Sockets for which somebody waits.

@@ -9,11 +9,11 @@ use headwater_host::log::{self, Level};
 use headwater_host::table::{self, Handle};
 use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
-use headwater_sctp_stack::guarded::Entered;
-use headwater_sctp_stack::stack;
+use headwater_sctp_stack::{Entered, stack};
 
+use super::keeper;
 use super::owner::{OWNER, Owner};
-use crate::{Socket, Source};
+use crate::Source;
 
 /// A first look again at what somebody waits for, whatever its descriptors say: the program itself may have taken the news. Then less
 /// and less often.
@@ -214,7 +214,7 @@ impl Look {
 /// Not where another process serves from now on.
 fn enter() -> Option<Entered<'static, Option<Owner>>> {
     let owner = OWNER.enter();
-    (owner.is_some() && !super::has_left()).then_some(owner)
+    (owner.is_some() && !keeper::has_left()).then_some(owner)
 }
 
 fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
@@ -257,17 +257,11 @@ fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
     drop(entered);
     for socket in ended {
         // Nobody waits for that.
-        socket.forget_linger();
+        let is_long = |seconds: &mut u32| *seconds > 0;
+        socket.core.enter().options.linger.take_if(is_long);
         socket.close();
     }
     came
-}
-
-impl Socket {
-    fn forget_linger(&self) {
-        let linger = &mut self.core.enter().options.linger;
-        *linger = linger.filter(|&seconds| seconds == 0);
-    }
 }
 
 fn attend_to_line(owner: &mut Owner, key: u32, fd: i32) {

@@ -12,11 +12,9 @@ use headwater_streams::pipe;
 
 use super::link::{Answer, Link};
 use super::wire::{Reader, Verb, Writer};
-use crate::waiting::Source;
-use crate::{Receiving, Sending, Socket, Style, abi};
+use crate::waiting::{IN, OUT};
+use crate::{Receiving, Sending, Socket, Source, Style, abi};
 
-const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
-const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const GONE: u32 = (libc::POLLERR | libc::POLLHUP) as u32;
 /// Bytes that one call receives at most.
 pub const LARGEST: usize = 64 << 20;

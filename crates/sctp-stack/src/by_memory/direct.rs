@@ -10,16 +10,14 @@ use headwater_providers::loopback::buffers;
 use headwater_providers::loopback::link::{Label, Link, from_hex, to_hex};
 use headwater_providers::provider::{Arrived, Event, Outcome, Received, Sending};
 use headwater_sctp::association::State;
-use headwater_sctp::config::Allowed;
-use headwater_sctp::recv;
+use headwater_sctp::{Allowed, recv};
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
 
 use super::ByMemory;
 use super::greeting::Greeting;
-use crate::option::orders::Order;
-use crate::option::status::Status;
+use crate::{Order, Status};
 
 impl ByMemory {
     pub fn link(&self) -> Option<&Link> {

@@ -4,7 +4,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 
 use headwater_ipnet::Address;
-use headwater_sctp::config::{Allowed, AssocConfig};
+use headwater_sctp::{Allowed, AssocConfig};
 
 use crate::addresses;
 use crate::choice::mapped;

@@ -11,8 +11,7 @@ use headwater_channel::ring::{Corrupt, Ring};
 use headwater_host::sys;
 use headwater_providers::loopback::buffers::{self, Sink, Source};
 use headwater_providers::loopback::link::{Front, Label, MORE, front, read_label};
-use headwater_sctp::recv::Received;
-use headwater_sctp::serial::{Ssn, Tsn};
+use headwater_sctp::{Received, Ssn, Tsn};
 use headwater_streams::head::Head;
 use libc::iovec;
 

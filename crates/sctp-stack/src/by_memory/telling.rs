@@ -4,12 +4,11 @@ use core::net::IpAddr;
 
 use super::ByMemory;
 use super::greeting::{Greeting, allows, hosts_behind, list, note};
-use crate::option::orders::Order;
+use crate::Order;
 use headwater_providers::loopback::link::Link;
 use headwater_providers::provider::{self, Arrived};
-use headwater_sctp::config::Allowed;
-use headwater_sctp::event::{Down, Event, Outcome, PathChange};
 use headwater_sctp::wire::Cause;
+use headwater_sctp::{Allowed, Down, Event, Outcome, PathChange};
 
 impl ByMemory {
     /// The next event, in their order; after `Down` there is none.

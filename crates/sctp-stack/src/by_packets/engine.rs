@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use headwater_sctp::association::{Association as Engine, ChangeRefused};
-use headwater_sctp::config::AssocConfig;
+use headwater_sctp::association::ChangeRefused;
 use headwater_sctp::reset::Ask;
+use headwater_sctp::{AssocConfig, Association as Engine};
 
-use crate::option::orders::Order;
-use crate::option::status::{By, Path, Status};
+use crate::option::status::{By, Path};
+use crate::{Order, Status};
 
 /// The stack has chosen a shorter delay than this where the peer is on this host.
 const ON_HOST: Duration = Duration::from_millis(1);

@@ -11,10 +11,8 @@ use headwater_tpi::error::{TBADDATA, TFLOW, TLOOK, TNODATA, TOUTSTATE};
 use libc::iovec;
 
 use super::{Connection, Phase};
-use crate::body::Body;
-use crate::by_packets::ByPackets;
 use crate::option::message::{self, Policy};
-use crate::{Outgoing, Received as Message, Reliability};
+use crate::{Body, ByPackets, Outgoing, Received as Message, Reliability};
 
 /// Most data given to the engine at once; what is always given at once.
 const PIECE: usize = 64 << 10;

@@ -15,10 +15,11 @@ use headwater_host::{hidden, sys};
 use headwater_ipnet::batch::{self, Inbox};
 use headwater_ipnet::{self as ip, Program, RawSocket, icmp};
 use headwater_providers::loopback::listening::is_lack;
-use headwater_sctp::endpoint::{Arrived, Unreachable};
+use headwater_sctp::Arrived;
+use headwater_sctp::endpoint::Unreachable;
 
 use super::{Link, Returned, Routes, Run, failures, watch_all};
-use crate::guarded::Guarded;
+use crate::Guarded;
 use crate::registry::DYNAMIC;
 
 mod out_of_the_blue;
@@ -52,26 +53,19 @@ pub enum Unusable {
 impl Unusable {
     /// Says it in the log, with what would help.
     pub fn explain(self, level: Level) {
-        match self {
-            Unusable::Privilege => log::write(
-                level,
-                format_args!(
-                    "sctp: raw packets need CAP_NET_RAW: run as root, or with AmbientCapabilities=CAP_NET_RAW in the systemd \
-                     unit; HEADWATER_SCTP_LINK=udp needs none"
-                ),
-            ),
-            Unusable::Kernel => log::write(
-                level,
-                format_args!(
-                    "sctp: the kernel's own SCTP is loaded and would abort our associations: unload it (modprobe -r sctp, and \
-                     blacklist it), use HEADWATER_SCTP_LINK=udp, or drop its answers (docs/rawip.md) and set \
-                     HEADWATER_SCTP_BESIDE_KERNEL=1"
-                ),
-            ),
-            Unusable::System(errno) => {
-                log::write(level, format_args!("sctp: no raw socket: errno {errno}"))
+        let why = match self {
+            Unusable::Privilege => {
+                "raw packets need CAP_NET_RAW: run as root, or with AmbientCapabilities=CAP_NET_RAW in the systemd unit; \
+                 HEADWATER_SCTP_LINK=udp needs none"
             }
-        }
+            Unusable::Kernel => {
+                "the kernel's own SCTP is loaded and would abort our associations: unload it (modprobe -r sctp, and \
+                 blacklist it), use HEADWATER_SCTP_LINK=udp, or drop its answers (docs/rawip.md) and set \
+                 HEADWATER_SCTP_BESIDE_KERNEL=1"
+            }
+            Unusable::System(errno) => &format!("no raw socket: errno {errno}"),
+        };
+        log::write(level, format_args!("sctp: {why}"));
     }
 }
 

@@ -19,11 +19,12 @@ use headwater_ipnet::outgoing::send_all;
 use headwater_ipnet::socket::{fragment, fragmenting};
 use headwater_ipnet::{errors, icmp};
 use headwater_providers::loopback::listening::is_lack;
-use headwater_sctp::endpoint::{Arrived, Unreachable};
+use headwater_sctp::Arrived;
+use headwater_sctp::endpoint::Unreachable;
 use libc::{iovec, mmsghdr};
 
 use super::{Link, Returned, Routes, Run, failures, watch, watch_all};
-use crate::guarded::Guarded;
+use crate::Guarded;
 use crate::here::is_here;
 use crate::registry::Registry;
 

@@ -2,8 +2,7 @@
 
 use core::time::Duration;
 
-use headwater_sctp::config::AssocConfig;
-use headwater_sctp::sched::SchedulerKind;
+use headwater_sctp::{AssocConfig, SchedulerKind};
 
 use super::*;
 

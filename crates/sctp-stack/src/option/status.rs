@@ -4,8 +4,8 @@
 use core::net::IpAddr;
 
 use headwater_ipnet::Address;
+use headwater_sctp::PathState;
 use headwater_sctp::association::State;
-use headwater_sctp::path::PathState;
 
 /// By what its packets go, numbered as T_SCTP_LINK_NONE and so on are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

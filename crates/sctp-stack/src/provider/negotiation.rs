@@ -5,9 +5,10 @@ use headwater_providers::provider::Event;
 use headwater_tpi::option::XTI_GENERIC;
 
 use super::Sctp;
+use crate::Order;
 use crate::connection::Connection;
 use crate::option::message::rcvinfo;
-use crate::option::orders::{self, Order};
+use crate::option::orders;
 use crate::option::*;
 
 impl options::Settings for Sctp {

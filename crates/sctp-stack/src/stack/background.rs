@@ -59,11 +59,6 @@ impl Background {
         self.started.store(turns.is_ok(), Ordering::Release);
     }
 
-    /// To be rung when a caller that leads leaves?
-    fn is_handed(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == HANDED
-    }
-
     /// In a process that goes on with a copy of the stack: what there was is another process's.
     pub fn begin_anew(&self) {
         hidden::close(self.stat.swap(-1, Ordering::AcqRel));
@@ -156,7 +151,7 @@ fn lead(stack: &Stack, rest: &mut Rest) {
 impl Stack {
     /// A caller that led has left.
     pub fn caller_left(&self) {
-        if self.background.is_handed() {
+        if self.background.state.load(Ordering::SeqCst) == HANDED {
             worker::call(Client::Sctp);
         }
     }

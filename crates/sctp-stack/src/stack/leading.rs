@@ -12,10 +12,9 @@ use headwater_host::worker::{self, Client};
 use headwater_host::{hidden, signal, stand_in, sys};
 
 use super::{Stack, existing};
-use crate::guarded::Guarded;
 use crate::left::{self, Held};
-use crate::signal::{Signal, readable};
-use crate::sink::Sink;
+use crate::signal::readable;
+use crate::{Guarded, Signal, Sink};
 
 const FREE: u32 = 0;
 const CALLER: u32 = 1;

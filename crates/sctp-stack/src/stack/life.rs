@@ -10,11 +10,10 @@ use headwater_host::lifecycle::{self, Part};
 use headwater_host::sync::{AtomicBool, AtomicPtr, Ordering};
 use headwater_host::worker::{self, Client};
 use headwater_host::{process, sys};
-use headwater_sctp::endpoint::Endpoint;
+use headwater_sctp::Endpoint;
 
 use super::{Served, Stack};
-use crate::left;
-use crate::signal::Signal;
+use crate::{Signal, left};
 
 /// How long the end of a process waits for what is still to be sent, in nanoseconds: for some retransmissions; and for peers to
 /// confirm the end.
@@ -125,35 +124,22 @@ pub fn go_on_in_child(on: bool) {
 }
 
 fn after_fork(in_child: bool) {
-    if in_child {
-        settle_in_child();
-    } else {
-        settle_in_parent();
-    }
-    MAKING.unlock();
-    process::end_section();
-}
-
-fn settle_in_parent() {
+    let goes_on = GOES_ON.get();
     if let Some(stack) = copied() {
-        if GOES_ON.get() && stack.is_ours() {
+        if !in_child && goes_on && stack.is_ours() {
             // Not a packet more is taken here.
             stack.give_up();
         }
         stack.reopen();
-    }
-}
-
-/// Nobody else may use the child's copies; a stack of its own is made when it asks for one.
-fn settle_in_child() {
-    if let Some(stack) = copied() {
-        stack.reopen();
-        // Else it is still the parent's, until the child takes it over.
-        if !GOES_ON.get() {
+        // One that goes on is still the parent's, until the child takes it over. Else nobody may use the child's copies; a stack of
+        // its own is made when it asks for one.
+        if in_child && !goes_on {
             STACK.store(core::ptr::null_mut(), Ordering::Release);
             stack.forked();
         }
     }
+    MAKING.unlock();
+    process::end_section();
 }
 
 extern "C" fn at_exit() {

@@ -3,8 +3,8 @@
 use core::fmt::Write;
 
 use headwater_host::{json, process, sys};
-use headwater_sctp::association::{Association, State};
-use headwater_sctp::path::{Path, PathState};
+use headwater_sctp::association::State;
+use headwater_sctp::{Association, Path, PathState};
 
 use super::{Stack, existing};
 use crate::stat::ENOUGH;

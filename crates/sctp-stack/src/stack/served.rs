@@ -9,17 +9,12 @@ use std::sync::{Arc, Weak};
 use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::sys;
 use headwater_providers::flusher::{self, Went};
-use headwater_sctp::Time;
-use headwater_sctp::endpoint::{Arrived, AssocId, Endpoint};
-use headwater_sctp::event::{Down, Event};
+use headwater_sctp::{Arrived, AssocId, Down, Endpoint, Event, Time};
 
 use super::Stack;
-use crate::guarded::{Entered, Guarded};
 use crate::link::Returned;
 use crate::on_host::OnHost;
-use crate::signal::Signal;
-use crate::sink::{Attached, Sink};
-use crate::{environment, here};
+use crate::{Attached, Entered, Guarded, Signal, Sink, environment, here};
 
 mod gathering;
 mod outbox;

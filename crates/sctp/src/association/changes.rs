@@ -5,15 +5,9 @@ use core::net::IpAddr;
 use super::{Association, Control, State};
 use crate::asconf::{Change, Refused};
 use crate::auth::{Auth, KeyError, Vectors};
-use crate::config::AssocConfig;
-use crate::event::{Event, Outcome, PathChange};
-use crate::packet::Arrived;
-use crate::path::{PathId, PathState};
 use crate::reset::{Ask, AskRefused};
-use crate::time::Time;
-use crate::timer::Timer;
-use crate::wire::chunk::kind;
-use crate::wire::{Cause, Chunk, Packet, PacketBuilder, Params};
+use crate::wire::{Cause, Chunk, Packet, PacketBuilder, Params, kind};
+use crate::{Arrived, AssocConfig, Event, Outcome, PathChange, PathId, PathState, Time, Timer};
 
 /// A request to change streams or addresses was not even begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

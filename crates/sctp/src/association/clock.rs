@@ -1,9 +1,7 @@
 //! What happens when timers expire.
 
 use super::Association;
-use crate::event::Down;
-use crate::time::Time;
-use crate::timer::Timer;
+use crate::{Down, Time, Timer};
 
 impl Association {
     pub(crate) fn on_timeout(&mut self, now: Time) {

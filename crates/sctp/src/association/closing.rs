@@ -1,13 +1,8 @@
 //! Shutdown (RFC 9260 9.2), abort (9.1), and the end.
 
 use super::{Association, Control, State};
-use crate::event::{Down, Event};
-use crate::packet::Transmit;
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::timer::Timer;
-use crate::wire::chunk::kind;
-use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder};
+use crate::wire::{Cause, CauseOwned, Causes, PacketBuilder, kind};
+use crate::{Down, Event, Time, Timer, Transmit, Tsn};
 
 /// The last packet of an association, which outlives it.
 pub(crate) type LastPacket = (Transmit, Vec<u8>);

@@ -4,14 +4,9 @@ use core::time::Duration;
 
 use super::{Association, Control, State};
 use crate::auth::AuthError;
-use crate::event::{Down, Event};
-use crate::packet::Arrived;
-use crate::path::{PathId, PathState};
 use crate::recv::{DataError, Placed, SackWanted};
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::timer::Timer;
 use crate::wire::{self, Cause, Causes, Chunk, Data, Packet, Sack};
+use crate::{Arrived, Down, Event, PathId, PathState, Time, Timer, Tsn};
 
 /// Control chunks that may wait to be sent: what a flood asks for beyond that is not answered.
 const MOST_CONTROL: usize = 64;

@@ -3,11 +3,9 @@
 use core::net::IpAddr;
 
 use crate::auth::Vectors;
-use crate::config::AssocConfig;
-use crate::features::Features;
 use crate::path::{PATHS, is_host};
-use crate::wire::chunk::kind;
-use crate::wire::{Cause, CauseOwned, Init, Param, ParamBuilder, param};
+use crate::wire::{Cause, CauseOwned, Init, Param, ParamBuilder, kind, param};
+use crate::{AssocConfig, Features};
 
 /// What one side says of itself.
 #[derive(Debug, Default)]

@@ -8,19 +8,15 @@ use super::offer::{self, Offer};
 use super::{AssocId, Association, Control, State, Stats};
 use crate::asconf::Asconf;
 use crate::auth::{Auth, Vectors};
-use crate::config::AssocConfig;
-use crate::event::{Down, Event};
-use crate::features::Features;
-use crate::path::{Path, PathId, PathState, Paths};
-use crate::recv::{ReceiveConfig, Receiver};
+use crate::recv::ReceiveConfig;
 use crate::reset::Reset;
-use crate::send::{SendConfig, Sender};
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
-use crate::wire::chunk::kind;
+use crate::send::SendConfig;
 use crate::wire::{
-    Cause, CauseOwned, Init, InitFault, InitHead, List, PacketBuilder, Param, param,
+    Cause, CauseOwned, Init, InitFault, InitHead, List, PacketBuilder, Param, kind, param,
+};
+use crate::{
+    AssocConfig, Down, Event, Features, Path, PathId, PathState, Paths, Receiver, Sender, Time,
+    Timer, Timers, Tsn,
 };
 
 /// Until the COOKIE ACK is here.
@@ -252,7 +248,7 @@ impl Association {
                 tsn: self.local_tsn,
             };
             let (config, local, to) = (&self.config, &self.local, path.addr);
-            packet.init(&head, |params| {
+            packet.init(kind::INIT, &head, |params| {
                 if opening.preservative > 0 {
                     params.put(&Param::CookiePreservative(opening.preservative));
                 }

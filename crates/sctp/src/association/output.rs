@@ -5,13 +5,9 @@ use core::net::IpAddr;
 use super::opening::put_error;
 use super::{Association, Control, State};
 use crate::auth::Key;
-use crate::packet::Transmit;
-use crate::path::{PathId, PathState};
 use crate::recv::SackWanted;
-use crate::time::Time;
-use crate::timer::Timer;
-use crate::wire::chunk::kind;
-use crate::wire::{CauseOwned, PacketBuilder};
+use crate::wire::{CauseOwned, PacketBuilder, kind};
+use crate::{PathId, PathState, Time, Timer, Transmit};
 
 impl Association {
     /// Appends the next packet, or several of one size to one destination, to `out`.
@@ -158,7 +154,7 @@ impl Association {
         if self.paths[id].heartbeat_wanted && packet.room() >= 24 {
             self.authenticate(kind::HEARTBEAT, &mut packet);
             let info = self.begin_heartbeat(now, id);
-            packet.heartbeat(&info);
+            packet.heartbeat(kind::HEARTBEAT, &info);
         }
         self.put_changes(now, id, &mut packet);
         if self.sends_data() && self.sender.forward_due() {
@@ -219,7 +215,7 @@ impl Association {
             self.stats.control_out += 1;
             match chunk {
                 Control::CookieAck => packet.cookie_ack(),
-                Control::HeartbeatAck(info) => packet.heartbeat_ack(&info),
+                Control::HeartbeatAck(info) => packet.heartbeat(kind::HEARTBEAT_ACK, &info),
                 Control::Error(causes) => put_error(packet, &causes),
                 Control::Shutdown => {
                     packet.shutdown(self.receiver.cumulative());
@@ -245,7 +241,7 @@ impl Association {
         let info = self.begin_probe(now, id, size);
         let mut packet = self.begin_packet(out, size);
         self.authenticate(kind::HEARTBEAT, &mut packet);
-        packet.heartbeat(&info);
+        packet.heartbeat(kind::HEARTBEAT, &info);
         let room = packet.room();
         if room >= 4 {
             packet.pad(room);

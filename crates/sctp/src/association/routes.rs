@@ -4,12 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::Association;
-use crate::event::{Event, PathChange};
-use crate::path::{Path, PathId, PathState};
-use crate::pmtu::Pmtu;
-use crate::rto::Rto;
-use crate::time::Time;
-use crate::timer::Timer;
+use crate::{Event, Path, PathChange, PathId, PathState, Pmtu, Rto, Time, Timer};
 
 /// The information in a HEARTBEAT: a nonce, and which path it belongs to.
 const INFORMATION: usize = 9;

@@ -4,11 +4,10 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::{Arrived, AssocId, Endpoint};
-use crate::association::{Association, Offer, SetUp, State, describe, keys};
+use crate::association::{Offer, SetUp, State, describe, keys};
 use crate::cookie::{Cookie, CookieError};
-use crate::time::Time;
-use crate::wire::chunk::kind;
-use crate::wire::{Cause, Chunk, Init, InitHead, Packet, PacketBuilder, Param, ParamBuilder};
+use crate::wire::{Cause, Chunk, Init, InitHead, Packet, PacketBuilder, Param, ParamBuilder, kind};
+use crate::{Association, Time};
 use rand_core::RngCore;
 
 /// A cookie's life can be made longer by no more than this.
@@ -216,7 +215,7 @@ impl Endpoint {
             init.tag,
             limit.max(1200),
         );
-        answer.init_ack(&head, |params| {
+        answer.init(kind::INIT_ACK, &head, |params| {
             params.put(&Param::Cookie(&sealed));
             describe(
                 params,

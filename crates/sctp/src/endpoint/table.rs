@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use std::collections::HashMap;
 
 use super::AssocId;
-use crate::association::Association;
+use crate::Association;
 
 #[derive(Debug, Default)]
 pub(super) struct Table {

@@ -1,6 +1,6 @@
 //! When a SACK is owed, and what it has to report besides TSNs.
 
-use crate::serial::Tsn;
+use crate::Tsn;
 
 /// Most duplicates reported by one SACK.
 const MOST_DUPLICATES: usize = 64;

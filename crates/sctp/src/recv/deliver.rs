@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::reassembly::{Added, Fragment, Head, Message, Slot};
 use super::{KEPT_PARTS, Part, Receiver};
-use crate::serial::{Mid, Ssn};
 use crate::wire::Data;
+use crate::{Mid, Ssn};
 
 /// Parts of a message up to this long are joined, until there is so much in one.
 const SMALL_PART: usize = 256;

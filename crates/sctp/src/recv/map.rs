@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::serial::Tsn;
+use crate::Tsn;
 
 /// How far beyond the cumulative TSN a chunk may be. SSNs of what waits then always have an order, and gap blocks hold the offset.
 pub const REACH: u64 = 1 << 15;

@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
 use super::reassembly::{Dropped, Message};
-use crate::serial::{Mid, Ssn};
+use crate::{Mid, Ssn};
 
 #[derive(Debug, Default)]
 pub struct Order {

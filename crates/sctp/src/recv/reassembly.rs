@@ -4,7 +4,7 @@
 use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
-use crate::serial::Tsn;
+use crate::Tsn;
 use crate::wire::Data;
 
 /// What is the same in all fragments of a message.

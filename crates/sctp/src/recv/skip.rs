@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 
 use super::reassembly::{Head, Slot};
 use super::{Part, Receiver};
-use crate::serial::Tsn;
+use crate::Tsn;
 use crate::wire::Skipped;
 
 impl Receiver {

@@ -6,11 +6,9 @@ use core::time::Duration;
 
 use super::outstanding::{Chunk, State, difference, normalize};
 use super::{Acked, MOST_TAKEN_BACK, SackError, Sender};
-use crate::path::{PATHS, PathId, Paths};
-use crate::serial::Tsn;
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
+use crate::path::PATHS;
 use crate::wire::Sack;
+use crate::{PathId, Paths, Time, Timer, Timers, Tsn};
 
 /// Missing reports until a chunk is fast retransmitted.
 const MISSES: u8 = 3;

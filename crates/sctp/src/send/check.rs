@@ -3,7 +3,8 @@
 use super::Sender;
 use super::outstanding::State;
 use super::store::NONE;
-use crate::path::{PATHS, Paths};
+use crate::Paths;
+use crate::path::PATHS;
 
 /// Checks after each step of a debug build look at no more chunks than these.
 const MOST_CHECKED: usize = 512;

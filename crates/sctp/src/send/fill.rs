@@ -3,12 +3,9 @@
 use super::outstanding::{Chunk, State};
 use super::store::{Part, Slot};
 use super::{MOST_OUTSTANDING, Sender};
-use crate::path::{Path, PathId, Paths};
 use crate::recv::OVERHEAD;
-use crate::serial::{Mid, Ssn, Tsn};
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
 use crate::wire::{DataHead, PacketBuilder};
+use crate::{Mid, Path, PathId, Paths, Ssn, Time, Timer, Timers, Tsn};
 
 /// The common header of a packet.
 const COMMON: usize = 12;

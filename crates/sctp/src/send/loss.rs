@@ -2,9 +2,7 @@
 
 use super::Sender;
 use super::outstanding::State;
-use crate::path::{PathId, Paths};
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
+use crate::{PathId, Paths, Time, Timer, Timers};
 
 impl Sender {
     /// T3 has expired: everything in flight on the path is to be sent again, and may again be fast retransmitted. Errors are counted and

@@ -8,9 +8,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::store::Slot;
-use crate::path::{PathId, Paths};
-use crate::serial::Tsn;
-use crate::time::Time;
+use crate::{PathId, Paths, Time, Tsn};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum State {

@@ -10,11 +10,9 @@ use std::collections::BTreeMap;
 use super::outstanding::{Chunk, State};
 use super::store::{NONE, Slot};
 use super::{Reliability, Sender};
-use crate::path::{PathId, Paths};
-use crate::serial::{Tsn, numbers};
-use crate::time::Time;
-use crate::timer::{Timer, Timers};
+use crate::serial::numbers;
 use crate::wire::{PacketBuilder, Skipped};
+use crate::{PathId, Paths, Time, Timer, Timers, Tsn};
 
 /// What a FORWARD-TSN or I-FORWARD-TSN says.
 #[derive(Clone, PartialEq, Eq, Debug)]

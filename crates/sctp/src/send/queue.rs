@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Outgoing;
 use super::store::{NONE, Slot, Store};
-use crate::sched::{Ended, Scheduler, SchedulerKind};
-use crate::time::Time;
+use crate::sched::{Ended, Scheduler};
+use crate::{SchedulerKind, Time};
 
 #[derive(Debug)]
 pub(super) struct Queues {

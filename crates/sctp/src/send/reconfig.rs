@@ -1,7 +1,7 @@
 //! What re-configuration of streams needs (RFC 6525).
 
 use super::Sender;
-use crate::serial::Tsn;
+use crate::Tsn;
 
 impl Sender {
     /// New messages for these streams (none named: all) wait, while what was handed over before is sent and acknowledged.

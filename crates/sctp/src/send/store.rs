@@ -3,7 +3,7 @@
 use core::ops::{Index, IndexMut};
 
 use super::Outgoing;
-use crate::time::Time;
+use crate::Time;
 
 pub(super) type Slot = u32;
 

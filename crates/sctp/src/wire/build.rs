@@ -5,9 +5,9 @@ use super::cause::CauseBuilder;
 use super::chunk::{BEGIN, DataHead, END, IMMEDIATE, REFLECTED, Skipped, UNORDERED, kind};
 use super::param::{self, ParamBuilder};
 use super::tlv::Writer;
+use crate::Tsn;
 use crate::auth::{Hmac, Key};
 use crate::checksum::crc32c;
-use crate::serial::Tsn;
 
 /// The fixed part of INIT and INIT ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,22 +133,21 @@ impl<'b> PacketBuilder<'b> {
         });
     }
 
-    pub fn init(&mut self, head: &InitHead, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.init_kind(kind::INIT, head, params);
-    }
-
-    pub fn init_ack(&mut self, head: &InitHead, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.init_kind(kind::INIT_ACK, head, params);
-    }
-
-    pub fn heartbeat(&mut self, info: &[u8]) {
-        self.chunk(kind::HEARTBEAT, 0, |out| {
-            Writer::new(out).bytes(param::kind::HEARTBEAT, info)
+    /// INIT or INIT ACK.
+    pub fn init(&mut self, kind: u8, head: &InitHead, params: impl FnOnce(&mut ParamBuilder<'_>)) {
+        self.chunk(kind, 0, |out| {
+            out.extend_from_slice(&head.tag.to_be_bytes());
+            out.extend_from_slice(&head.window.to_be_bytes());
+            out.extend_from_slice(&head.outbound.to_be_bytes());
+            out.extend_from_slice(&head.inbound.to_be_bytes());
+            out.extend_from_slice(&head.tsn.0.to_be_bytes());
+            params(&mut ParamBuilder::new(out));
         });
     }
 
-    pub fn heartbeat_ack(&mut self, info: &[u8]) {
-        self.chunk(kind::HEARTBEAT_ACK, 0, |out| {
+    /// HEARTBEAT or HEARTBEAT ACK.
+    pub fn heartbeat(&mut self, kind: u8, info: &[u8]) {
+        self.chunk(kind, 0, |out| {
             Writer::new(out).bytes(param::kind::HEARTBEAT, info)
         });
     }
@@ -265,17 +264,6 @@ impl<'b> PacketBuilder<'b> {
     /// Takes the packet back.
     pub fn cancel(self) {
         self.out.truncate(self.start);
-    }
-
-    fn init_kind(&mut self, kind: u8, head: &InitHead, params: impl FnOnce(&mut ParamBuilder<'_>)) {
-        self.chunk(kind, 0, |out| {
-            out.extend_from_slice(&head.tag.to_be_bytes());
-            out.extend_from_slice(&head.window.to_be_bytes());
-            out.extend_from_slice(&head.outbound.to_be_bytes());
-            out.extend_from_slice(&head.inbound.to_be_bytes());
-            out.extend_from_slice(&head.tsn.0.to_be_bytes());
-            params(&mut ParamBuilder::new(out));
-        });
     }
 
     /// A chunk with these bytes as its value.

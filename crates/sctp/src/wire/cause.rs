@@ -2,7 +2,7 @@
 
 use super::items::{Counted, Field, Reserved, items};
 use super::tlv::{List, Malformed, Tlv, Tlvs, Writer};
-use crate::serial::Tsn;
+use crate::Tsn;
 
 items! {
     /// Cause codes.

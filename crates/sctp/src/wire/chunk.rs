@@ -6,7 +6,7 @@ use super::HEADER;
 use super::cause::Causes;
 use super::param::{Param, Params};
 use super::tlv::{Malformed, Tlv, Tlvs};
-use crate::serial::{Mid, Ssn, Tsn};
+use crate::{Mid, Ssn, Tsn};
 
 /// Chunk types.
 pub mod kind {

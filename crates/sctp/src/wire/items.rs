@@ -3,7 +3,7 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::tlv::{List, Malformed};
-use crate::serial::Tsn;
+use crate::Tsn;
 
 /// A field of an item's value. `As` tells apart the ways in which values of one type stand on the wire.
 pub(super) trait Field<'a, As = ()>: Sized {

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::cause::Causes;
 use super::items::{Field, Reserved, items};
 use super::tlv::{List, Malformed, Tlv, Tlvs, Writer};
-use crate::serial::Tsn;
+use crate::Tsn;
 
 /// An unknown parameter of this type ends the handling of its chunk (upper bit clear).
 #[inline]

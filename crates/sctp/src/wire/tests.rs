@@ -61,15 +61,19 @@ fn put(packet: &mut PacketBuilder<'_>, chunk: &Chunk<'_>) {
     };
     match chunk {
         Chunk::Data(data) => packet.data(&data.head, data.payload),
-        Chunk::Init(init) => packet.init(&head(init), |to| copy_params(init.params, to)),
-        Chunk::InitAck(init) => packet.init_ack(&head(init), |to| copy_params(init.params, to)),
+        Chunk::Init(init) => {
+            packet.init(kind::INIT, &head(init), |to| copy_params(init.params, to))
+        }
+        Chunk::InitAck(init) => packet.init(kind::INIT_ACK, &head(init), |to| {
+            copy_params(init.params, to)
+        }),
         Chunk::Sack(sack) => {
             let (gaps, duplicates): (Vec<_>, Vec<_>) =
                 (sack.gaps().collect(), sack.duplicates().collect());
             packet.sack(sack.cumulative, sack.window, &gaps, &duplicates);
         }
-        Chunk::Heartbeat(info) => packet.heartbeat(info),
-        Chunk::HeartbeatAck(info) => packet.heartbeat_ack(info),
+        Chunk::Heartbeat(info) => packet.heartbeat(kind::HEARTBEAT, info),
+        Chunk::HeartbeatAck(info) => packet.heartbeat(kind::HEARTBEAT_ACK, info),
         Chunk::Abort {
             tcb_missing,
             causes: all,
@@ -225,7 +229,7 @@ proptest! {
         let at = order.index(params.len());
         params.rotate_left(at);
         let head = InitHead { tag: n[0], window: n[1], outbound: n[2] as u16, inbound: n[3] as u16, tsn: Tsn(n[2]) };
-        let packet = packet(|packet| packet.init_ack(&head, |to| put_params(&params, to)));
+        let packet = packet(|packet| packet.init(kind::INIT_ACK, &head, |to| put_params(&params, to)));
         let Chunk::InitAck(init) = only(&packet) else { panic!() };
         prop_assert_eq!((init.tag, init.window, init.outbound, init.inbound, init.tsn),
             (head.tag, head.window, head.outbound, head.inbound, head.tsn));
@@ -391,7 +395,7 @@ fn a_chunks_length_leaves_out_its_own_padding_and_counts_that_of_its_parameters(
         tsn: Tsn(5),
     };
     let packet = packet(|packet| {
-        packet.init(&head, |to| {
+        packet.init(kind::INIT, &head, |to| {
             put_params(&[Param::Cookie(&[9]), Param::Cookie(&[8])], to)
         });
         packet.cookie_ack();
@@ -509,7 +513,7 @@ fn a_packet_cut_anywhere_gives_the_chunks_before_the_cut_and_at_most_one_error()
     };
     let whole = packet(|packet| {
         packet.data(&DataHead::default(), b"hello");
-        packet.init(&head, |to| put_params(&params, to));
+        packet.init(kind::INIT, &head, |to| put_params(&params, to));
         packet.sack(Tsn(1), 2, &[(2, 3)], &[Tsn(4)]);
         packet.error(|to| put_causes(&every_cause(5, b"xyz"), to));
         packet.forward(Tsn(1), true, &[Skipped::default()]);
@@ -562,7 +566,7 @@ fn the_fixed_part_of_an_init_is_judged() {
         tsn: Tsn(0),
     };
     let fault = |head| {
-        let packet = packet(|packet| packet.init(&head, |_| ()));
+        let packet = packet(|packet| packet.init(kind::INIT, &head, |_| ()));
         let Chunk::Init(init) = only(&packet) else {
             panic!()
         };

@@ -52,7 +52,7 @@ fn samples() -> Vec<Vec<u8>> {
             );
         },
         |packet, with| {
-            packet.init(&with.init, |params| {
+            packet.init(kind::INIT, &with.init, |params| {
                 put_all(
                     params,
                     &[
@@ -74,7 +74,7 @@ fn samples() -> Vec<Vec<u8>> {
             });
         },
         |packet, with| {
-            packet.init_ack(&with.init, |params| {
+            packet.init(kind::INIT_ACK, &with.init, |params| {
                 let unknown = Param::Unknown {
                     kind: 0xbfff,
                     whole: &[0xbf, 0xff, 0, 7, 1, 2, 3],
@@ -102,8 +102,8 @@ fn samples() -> Vec<Vec<u8>> {
             });
             packet.raw(&[9, 0, 0, 18, 0, 2, 0, 14, 0, 0, 0, 3, 0, 7, 0, 1, 0, 2]);
             packet.cookie_ack();
-            packet.heartbeat(&[0x4e; 21]);
-            packet.heartbeat_ack(&[0x4e; 21]);
+            packet.heartbeat(kind::HEARTBEAT, &[0x4e; 21]);
+            packet.heartbeat(kind::HEARTBEAT_ACK, &[0x4e; 21]);
             packet.pad(33);
         },
         |packet, with| {

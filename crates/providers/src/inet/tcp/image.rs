@@ -1,6 +1,6 @@
 //! A TCP endpoint on its way to the next image of the process.
 
-use headwater_host::handed::{self, Sort, identity};
+use headwater_host::handed::Sort;
 use headwater_host::sys;
 
 use super::super::ahead::Ahead;
@@ -9,6 +9,7 @@ use super::super::{hidden_copy, local};
 use super::listener::Listener;
 use super::urgent::Taken;
 use super::{Phase, Tcp};
+use crate::loopback::link::{named, taken};
 
 const PHASES: [Phase; 5] = [
     Phase::Idle,
@@ -85,11 +86,11 @@ fn pass_on(socket: &Socket) -> String {
     socket.leave_to_kernel();
     let fd = socket.fd();
     let _ = sys::fcntl(fd, libc::F_SETFD, 0);
-    format!("{fd}.{}", identity(fd))
+    named(fd)
 }
 
 fn passed_on(text: &str) -> Option<Socket> {
-    let (fd, is) = text.split_once('.')?;
-    let fd = fd.parse().ok().filter(|&fd| local(fd).is_some())?;
-    handed::take(fd, is.parse().ok()?, Sort::Inet).map(Socket::of)
+    let (fd, _) = text.split_once('.')?;
+    local(fd.parse().ok()?)?;
+    taken(text, Sort::Inet).map(Socket::of)
 }

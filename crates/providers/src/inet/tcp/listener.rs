@@ -104,12 +104,7 @@ impl Listener {
         let request = self.waiting.pop_front()?;
         let (seq, from) = (request.seq, request.from.to_vec());
         self.outstanding.push(request);
-        Some(Arrived::Request {
-            seq,
-            from,
-            opts: Vec::new(),
-            data: Vec::new(),
-        })
+        Some(Arrived::request(seq, from))
     }
 
     /// TBADSEQ.
@@ -135,8 +130,7 @@ impl Listener {
 
     pub fn tell_gone(&mut self) -> Option<Arrived> {
         let (at, reason) = self.gone()?;
-        let (seq, data) = (self.outstanding.remove(at).seq, Vec::new());
-        Some(Arrived::Disconnected { reason, seq, data })
+        Some(Arrived::ended(reason, self.outstanding.remove(at).seq))
     }
 
     pub fn clear(&mut self) {

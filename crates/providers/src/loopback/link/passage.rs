@@ -80,6 +80,17 @@ impl Link {
     }
 }
 
+/// A descriptor that stays open, as the next image is told of it: its number, and what tells it from another file.
+pub fn named(fd: i32) -> String {
+    format!("{fd}.{}", identity(fd))
+}
+
+/// What [`named`] has said, hidden. `None`: it is not there any more.
+pub fn taken(text: &str, sort: Sort) -> Option<i32> {
+    let (fd, is) = text.split_once('.')?;
+    handed::take(fd.parse().ok()?, is.parse().ok()?, sort)
+}
+
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headwater_sctp::endpoint::Transmit;
+use headwater_sctp::Transmit;
 
 use crate::link::Run;
 use crate::stack::Stack;

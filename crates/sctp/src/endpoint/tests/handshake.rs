@@ -91,7 +91,7 @@ fn unknown_parameters_are_not_reflected_without_bound() {
         tsn: Tsn(1),
     };
     pair.forge(1, 0, |packet| {
-        packet.init(&head, |params| {
+        packet.init(kind::INIT, &head, |params| {
             let mut whole = vec![0xc1, 0xc1, 0x04, 0x00];
             whole.resize(1024, 0);
             let kind = 0xc1c1;
@@ -120,7 +120,7 @@ fn a_restart_that_names_a_known_address_from_another_one_is_refused() {
     };
     let mut bytes = Vec::new();
     let mut packet = PacketBuilder::begin(&mut bytes, 7, 7, 0, 1452);
-    packet.init(&head, |params| {
+    packet.init(kind::INIT, &head, |params| {
         params.put(&crate::wire::Param::from(addr(HERE[0])));
     });
     packet.finish(None, true);
