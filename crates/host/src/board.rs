@@ -356,14 +356,7 @@ impl Board {
         let seen = st.load(Ordering::Acquire);
         (seen >> 8) as u32 == offer.generation
             && state_of(seen) == from
-            && st
-                .compare_exchange(
-                    seen,
-                    with_state(seen, to),
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                )
-                .is_ok()
+            && st.exchange(seen, with_state(seen, to))
     }
 
     /// Gives the slot back, whatever its state.

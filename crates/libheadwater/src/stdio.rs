@@ -308,8 +308,18 @@ pub fn set_mode(file: &mut Held, mode: Text) {
     *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
 }
 
-/// A FILE of ours by these functions.
-fn make(fd: c_int, mode: Text, functions: Functions) -> Option<Held<'static>> {
+/// A FILE of ours, which is closed so.
+fn make(
+    fd: c_int,
+    mode: Text,
+    close: extern "C-unwind" fn(Cookie) -> c_int,
+) -> Option<Held<'static>> {
+    let functions = Functions {
+        read,
+        write,
+        seek,
+        close,
+    };
     let Some(served) = Served::take(fd) else {
         next::set_errno(libc::ENOMEM);
         return None;
@@ -351,13 +361,7 @@ pub fn fdopen(fd: c_int, mode: Text) -> Option<FilePtr<'static>> {
     if !obey(fd, mode) {
         return Some(FilePtr::NULL);
     }
-    let functions = Functions {
-        read,
-        write,
-        seek,
-        close,
-    };
-    let Some(mut file) = make(fd, mode, functions) else {
+    let Some(mut file) = make(fd, mode, close) else {
         return Some(FilePtr::NULL);
     };
     give_buffer(&mut file, fd);
@@ -473,14 +477,8 @@ pub fn follow(fd: c_int) {
     if !original.load(Ordering::Acquire).is_null() {
         return;
     }
-    let functions = Functions {
-        read,
-        write,
-        seek,
-        close: stay_open,
-    };
     let mode = if fd == 0 { c"r" } else { c"w" };
-    let Some(file) = make(fd, Text::of(mode), functions) else {
+    let Some(file) = make(fd, Text::of(mode), stay_open) else {
         return;
     };
     let file = file.file().as_ptr();
