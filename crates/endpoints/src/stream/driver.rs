@@ -393,10 +393,9 @@ impl Driver {
                 while let Err(Refusal { tli: TLOOK, .. }) = sent
                     && let Some(earlier) = self.end.take()
                 {
-                    if let Some(mut indication) = self.arrived(earlier) {
-                        indication.set_band(URGENT);
-                        q.qreply(indication);
-                    }
+                    let mut indication = self.arrived(&earlier);
+                    indication.set_band(URGENT);
+                    q.qreply(indication);
                     sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
                 }
                 match sent {

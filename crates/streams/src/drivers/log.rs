@@ -237,10 +237,8 @@ fn hand_out(perimeter: &Perimeter, line: &Line, text: &[u8], numbers: [u32; 3]) 
             at += 1;
             // One that is linked below a multiplexer runs elsewhere.
             let here = core::ptr::eq(receiver.read.perimeter(), perimeter);
-            receiver
-                .wants(line)
-                .filter(|_| here)
-                .map(|kind| (receiver.read, kind))
+            let kind = receiver.wants(line).filter(|_| here);
+            kind.map(|kind| (receiver.read, kind))
         };
         if let Some((read, kind)) = next
             && read.canputnext()

@@ -349,12 +349,9 @@ pub fn bury() {
             return (Vec::new(), false);
         }
         let crowded = lists.retired.len().saturating_sub(MOST_RETIRED);
-        let least = |place| {
-            if place < crowded {
-                SHORTEST
-            } else {
-                RETIREMENT
-            }
+        let least = |place| match place < crowded {
+            true => SHORTEST,
+            false => RETIREMENT,
         };
         let mut old = Vec::new();
         for gone in lists.retired.take_free(least) {
@@ -516,13 +513,11 @@ pub fn look_after_forks() {
     );
     lifecycle::add(Part::Heads, before_fork, after_fork);
     // Procedures of drivers close what is below them.
-    lifecycle::add_told(Part::Perimeters, told);
-}
-
-fn told(moment: &mut Moment) {
-    if let Moment::Leaving = moment {
-        exiting();
-    }
+    lifecycle::add_told(Part::Perimeters, |moment| {
+        if let Moment::Leaving = moment {
+            exiting();
+        }
+    });
 }
 
 fn before_fork() -> bool {

@@ -232,12 +232,8 @@ pub fn after_fork() {
 /// A message of a band came up.
 pub fn arrived(head: &Head, band: u8) {
     if band == 0 {
-        tell(
-            head,
-            S_INPUT | S_RDNORM,
-            POLL_IN,
-            libc::POLLIN | libc::POLLRDNORM,
-        );
+        let bits = libc::POLLIN | libc::POLLRDNORM;
+        tell(head, S_INPUT | S_RDNORM, POLL_IN, bits);
     } else {
         tell_of_band(head);
     }
@@ -267,10 +263,9 @@ pub fn resumed(head: &Head) {
 
 /// Told once.
 pub fn hung_up(head: &Head) {
-    if head.told.hangup.swap(1, Relaxed) != 0 {
-        return;
+    if head.told.hangup.swap(1, Relaxed) == 0 {
+        tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
     }
-    tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
 }
 
 /// M_SIG: SIGPOLL goes to those who asked for S_MSG; other signals would go to a controlling terminal's group, and no
@@ -278,12 +273,8 @@ pub fn hung_up(head: &Head) {
 pub fn asked_for(head: &Head, signal: c_int) {
     if signal == libc::SIGPOLL {
         const POLLMSG: i16 = 0x400;
-        tell(
-            head,
-            S_MSG,
-            POLL_MSG,
-            libc::POLLIN | libc::POLLRDNORM | POLLMSG,
-        );
+        let bits = libc::POLLIN | libc::POLLRDNORM | POLLMSG;
+        tell(head, S_MSG, POLL_MSG, bits);
     }
 }
 
