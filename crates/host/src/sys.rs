@@ -444,16 +444,9 @@ pub fn has_attribute(fd: i32, name: &CStr) -> bool {
 
 /// Where a symbolic link leads, and the length of that, or as much as there is room for.
 pub fn read_link(path: &CStr, to: &mut [u8]) -> Result<usize> {
+    let (at, room) = (to.as_mut_ptr(), to.len());
     // SAFETY: path is a C string, and `to` is writable for its length.
-    unsafe {
-        call!(
-            readlinkat,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            to.as_mut_ptr(),
-            to.len()
-        )
-    }
+    unsafe { call!(readlinkat, libc::AT_FDCWD, path.as_ptr(), at, room) }
 }
 
 /// What an entry of a folder is, behind its links.

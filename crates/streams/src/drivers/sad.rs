@@ -121,16 +121,12 @@ fn set(wanted: &StrAPush) -> Result<(), c_int> {
             pushlist::Minors::Range(first, last)
         }
     };
-    let names = wanted
-        .list
-        .get(..wanted.npush as usize)
-        .ok_or(libc::EINVAL)?;
-    if !names.iter().all(|n| is_module(n)) {
+    let names = wanted.list.get(..wanted.npush as usize);
+    let names = names.ok_or(libc::EINVAL)?.iter();
+    if !names.clone().all(|n| is_module(n)) {
         return Err(libc::EINVAL);
     }
-    let modules = names
-        .iter()
-        .map(|n| String::from_utf8_lossy(word(n)).into_owned());
+    let modules = names.map(|n| String::from_utf8_lossy(word(n)).into_owned());
     pushlist::set(Entry {
         device,
         minors,
@@ -162,10 +158,9 @@ fn look_up(asked: StrAPush) -> Result<StrAPush, c_int> {
 }
 
 fn device(major: c_int) -> Result<String, c_int> {
-    let entry = u32::try_from(major)
-        .ok()
-        .and_then(registry::device_by_major);
-    Ok(entry.ok_or(libc::EINVAL)?.name().to_string())
+    let major = u32::try_from(major).map_err(|_| libc::EINVAL)?;
+    let entry = registry::device_by_major(major).ok_or(libc::EINVAL)?;
+    Ok(entry.name().to_string())
 }
 
 /// SAD_VML: 0 if all modules of the list are known, 1 if not. EINVAL for an impossible length.
