@@ -25,13 +25,7 @@ pub fn command(m: &Message) -> Option<c_int> {
     m.read::<i32>()
 }
 
-/// I_STR, whose data stand behind?
-pub fn is_str(m: &Message) -> bool {
-    m.read()
-        .is_some_and(|ioc: iocblk| ioc.ioc_count != TRANSPARENT)
-}
-
-/// ioctl(2) itself, rather than I_STR?
+/// ioctl(2) itself, rather than I_STR, whose data stand behind?
 pub fn is_transparent(m: &Message) -> bool {
     m.read()
         .is_some_and(|ioc: iocblk| ioc.ioc_count == TRANSPARENT)
@@ -47,13 +41,11 @@ pub fn argument<T: Plain>(q: Queue, m: Message) -> Argument<T> {
         copy_in(q, m, at, size_of::<T>(), at);
         return Argument::Nothing;
     }
-    match m.read::<copyresp>() {
+    match step(&m) {
         // Where the copy failed the head has told its caller.
-        Some(response) if response.cp_rval.is_null() && !response.cp_private.is_null() => {
-            return first(q, m);
-        }
-        Some(response) if response.cp_rval.is_null() => done(q, m, 0),
-        _ => {}
+        None => {}
+        Some(0) => done(q, m, 0),
+        Some(_) => return first(q, m),
     }
     Argument::Nothing
 }

@@ -231,12 +231,11 @@ pub fn after_fork() {
 
 /// A message of a band came up.
 pub fn arrived(head: &Head, band: u8) {
-    if band == 0 {
-        let bits = libc::POLLIN | libc::POLLRDNORM;
-        tell(head, S_INPUT | S_RDNORM, POLL_IN, bits);
-    } else {
-        tell_of_band(head);
-    }
+    let (events, bits) = match band {
+        0 => (S_RDNORM, libc::POLLRDNORM),
+        _ => (S_RDBAND, libc::POLLRDBAND),
+    };
+    tell(head, S_INPUT | events, POLL_IN, libc::POLLIN | bits);
 }
 
 /// A high-priority message came up.
@@ -278,7 +277,7 @@ pub fn asked_for(head: &Head, signal: c_int) {
     }
 }
 
-/// `band` are poll(2)'s event bits, as Linux has them in si_band.
+/// `band` are poll(2)'s event bits, as Linux has them in si_band. Of what came in a band who asked for S_BANDURG is told by SIGURG.
 fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     if head.signals.load(Relaxed) & events == 0 {
         return;
@@ -286,25 +285,10 @@ fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     REGISTERED.with(|list| {
         for r in list.iter() {
             if r.head == head.index && r.events & events != 0 {
-                send(r.pid, libc::SIGPOLL, code, band);
+                let urgent = events & S_RDBAND != 0 && r.events & S_BANDURG != 0;
+                let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
+                send(r.pid, signal, code, band);
             }
-        }
-    });
-}
-
-/// S_RDBAND, with SIGURG for those who asked for S_BANDURG; S_INPUT is about bands too.
-fn tell_of_band(head: &Head) {
-    if head.signals.load(Relaxed) & (S_RDBAND | S_INPUT) == 0 {
-        return;
-    }
-    REGISTERED.with(|list| {
-        for r in list.iter() {
-            if r.head != head.index || r.events & (S_RDBAND | S_INPUT) == 0 {
-                continue;
-            }
-            let urgent = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
-            let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
-            send(r.pid, signal, POLL_IN, libc::POLLIN | libc::POLLRDBAND);
         }
     });
 }
