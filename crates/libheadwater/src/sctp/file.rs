@@ -114,15 +114,7 @@ impl File for Sctp {
         r
     }
 
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
-    }
-
     fn is_socket(self, _h: Handle) -> bool {
-        true
-    }
-
-    fn is_beyond_libc(self, _h: Handle) -> bool {
         true
     }
 }

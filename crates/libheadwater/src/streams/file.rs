@@ -91,14 +91,6 @@ impl File for Streams {
             (_, r) => r,
         }
     }
-
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
-    }
-
-    fn is_beyond_libc(self, _h: Handle) -> bool {
-        true
-    }
 }
 
 /// Reading and writing by messages: the endpoint becomes a stream, which it is called as from then on.
@@ -174,10 +166,6 @@ impl File for Endpoints {
             (Some(_), libc::F_GETFL) => libc::O_RDWR,
             _ => call(),
         }
-    }
-
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
     }
 }
 
