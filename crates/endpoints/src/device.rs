@@ -80,9 +80,8 @@ impl Device {
             b"sctp6" => &b"sctp6_t"[..],
             name => name,
         };
-        ALL.iter()
-            .find(|(n, _)| n.as_bytes() == name)
-            .map(|&(_, d)| d)
+        let (_, device) = ALL.iter().find(|(n, _)| n.as_bytes() == name)?;
+        Some(*device)
     }
 
     pub fn name(self) -> &'static str {

@@ -57,20 +57,14 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    if let Verb::Stat(_) | Verb::Streams(_) | Verb::Doctor(_) = cli.verb {
+        sigpipe::by_default();
+    }
     match cli.verb {
         Verb::Run(run) => run.execute(),
-        Verb::Stat(stat) => {
-            sigpipe::by_default();
-            stat.execute()
-        }
-        Verb::Streams(streams) => {
-            sigpipe::by_default();
-            streams.execute()
-        }
-        Verb::Doctor(doctor) => {
-            sigpipe::by_default();
-            doctor.execute()
-        }
+        Verb::Stat(stat) => stat.execute(),
+        Verb::Streams(streams) => streams.execute(),
+        Verb::Doctor(doctor) => doctor.execute(),
         Verb::Bench(words) => bench::hand_on("bench", &words.words),
         Verb::Demo(words) => bench::hand_on("demo", &words.words),
     }

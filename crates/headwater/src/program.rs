@@ -38,9 +38,8 @@ pub enum Obstacle {
     /// No dynamic loader, so nothing can be preloaded.
     Static,
     /// Go's runtime makes its system calls itself, in dynamic programs too.
-    Go {
-        linked_statically: bool,
-    },
+    Go,
+    StaticGo,
     /// It would run with more rights than its caller's; the loader then ignores preloading.
     Setuid,
     Setgid,
@@ -58,30 +57,27 @@ pub enum Obstacle {
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Obstacle::Static => f.write_str("is statically linked"),
-            Obstacle::Go {
-                linked_statically: true,
-            } => f.write_str("is a statically linked Go program"),
-            Obstacle::Go { .. } => {
-                f.write_str("is a Go program, which makes its system calls without the C library")
+        let text = match self {
+            Obstacle::Musl(loader) => {
+                return write!(f, "is linked against musl ({loader}), not glibc");
             }
-            Obstacle::Setuid => f.write_str("is setuid, so the loader ignores LD_PRELOAD"),
-            Obstacle::Setgid => f.write_str("is setgid, so the loader ignores LD_PRELOAD"),
-            Obstacle::Capabilities => {
-                f.write_str("has file capabilities, so the loader ignores LD_PRELOAD")
-            }
-            Obstacle::Musl(loader) => write!(f, "is linked against musl ({loader}), not glibc"),
-            Obstacle::Loader(loader) => write!(f, "is loaded by {loader}, not by glibc"),
-            Obstacle::Bits32 => f.write_str("is a 32-bit program, the library is 64-bit"),
-            Obstacle::Machine => f.write_str("is a program for another kind of CPU"),
+            Obstacle::Loader(loader) => return write!(f, "is loaded by {loader}, not by glibc"),
             Obstacle::Sanitizer(name) => {
-                write!(
+                return write!(
                     f,
                     "is built with {name}, so its sockets stay with the kernel"
-                )
+                );
             }
-        }
+            Obstacle::Static => "is statically linked",
+            Obstacle::StaticGo => "is a statically linked Go program",
+            Obstacle::Go => "is a Go program, which makes its system calls without the C library",
+            Obstacle::Setuid => "is setuid, so the loader ignores LD_PRELOAD",
+            Obstacle::Setgid => "is setgid, so the loader ignores LD_PRELOAD",
+            Obstacle::Capabilities => "has file capabilities, so the loader ignores LD_PRELOAD",
+            Obstacle::Bits32 => "is a 32-bit program, the library is 64-bit",
+            Obstacle::Machine => "is a program for another kind of CPU",
+        };
+        f.write_str(text)
     }
 }
 
@@ -90,7 +86,7 @@ impl Obstacle {
     pub fn remedy(&self) -> &'static str {
         match self {
             Obstacle::Static => "use a dynamically linked build of it",
-            Obstacle::Go { .. } => {
+            Obstacle::Go | Obstacle::StaticGo => {
                 "none: put the other programs of the host under Headwater; this one talks to them over TCP"
             }
             Obstacle::Setuid | Obstacle::Setgid => {
@@ -133,10 +129,9 @@ pub fn find(name: &OsStr) -> io::Result<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
     for folder in env::split_paths(&folders) {
-        let path = if folder.as_os_str().is_empty() {
-            Path::new(".").join(name)
-        } else {
-            folder.join(name)
+        let path = match folder.as_os_str().is_empty() {
+            true => Path::new(".").join(name),
+            false => folder.join(name),
         };
         match executable(&path) {
             Ok(()) => return Ok(path),
@@ -157,9 +152,8 @@ fn executable(path: &Path) -> io::Result<()> {
 
 /// What can't be read, or is no ELF file, has no obstacle that we know of.
 fn obstacle(image: &Path) -> Option<Obstacle> {
-    let of_rights = fs::metadata(image)
-        .ok()
-        .and_then(|meta| rights(image, &meta));
+    let meta = fs::metadata(image).ok();
+    let of_rights = meta.and_then(|meta| rights(image, &meta));
     of_rights.or_else(|| elf::obstacle(image))
 }
 
@@ -177,17 +171,14 @@ fn rights(image: &Path, meta: &Metadata) -> Option<Obstacle> {
     if mode & setgid == setgid && meta.gid() != gid {
         return Some(Obstacle::Setgid);
     }
-    (uid != 0 && has_capabilities(image)).then_some(Obstacle::Capabilities)
+    let has_capabilities = || getxattr_query(image, "security.capability").is_ok_and(|len| len > 0);
+    (uid != 0 && has_capabilities()).then_some(Obstacle::Capabilities)
 }
 
 /// On a nosuid mount, or with no_new_privs, the kernel gives no rights away.
 fn ignores_rights(image: &Path) -> bool {
     no_new_privs().is_ok_and(|set| set)
         || statvfs(image).is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::NOSUID))
-}
-
-fn has_capabilities(image: &Path) -> bool {
-    getxattr_query(image, "security.capability").is_ok_and(|len| len > 0)
 }
 
 #[cfg(test)]

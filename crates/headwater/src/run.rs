@@ -95,18 +95,14 @@ impl Run {
     fn collect(&self) -> Result<Option<Collected>, String> {
         let inherited = env::var_os("HEADWATER_STATS_FILE").filter(|value| !value.is_empty());
         let file = self.stats_file.clone().or(inherited.map(PathBuf::from));
-        if let Some(file) = file {
-            let file = absolute(&file);
-            return Collected::named(&file, self.stats)
-                .map(Some)
-                .map_err(|e| format!("{}: {e}", file.display()));
-        }
-        if !self.stats {
-            return Ok(None);
-        }
-        Collected::temporary()
-            .map(Some)
-            .map_err(|e| format!("no temporary file: {e}"))
+        let collected = match file.map(|file| absolute(&file)) {
+            Some(file) => {
+                Collected::named(&file, self.stats).map_err(|e| format!("{}: {e}", file.display()))
+            }
+            None if !self.stats => return Ok(None),
+            None => Collected::temporary().map_err(|e| format!("no temporary file: {e}")),
+        };
+        collected.map(Some)
     }
 
     /// What the user can't see otherwise: a program that runs, but can't be accelerated.
@@ -116,15 +112,13 @@ impl Run {
             return;
         };
         let config = effective(&self.settings);
-        if let Some(obstacle) = &found.obstacle {
-            let image = found.image.display();
-            say(&format!("{image} {obstacle}: it runs without acceleration"));
-        } else if !config.program_allowed(&crate::doctor::comm(&found.image)) {
-            let image = found.image.display();
-            say(&format!(
-                "{image} is excluded by the list of programs: it runs without acceleration"
-            ));
-        }
+        let why = match &found.obstacle {
+            Some(obstacle) => obstacle.to_string(),
+            None if config.program_allowed(&crate::doctor::comm(&found.image)) => return,
+            None => "is excluded by the list of programs".to_string(),
+        };
+        let image = found.image.display();
+        say(&format!("{image} {why}: it runs without acceleration"));
     }
 
     fn set_environment(&self, library: &Path, stats_file: Option<&Path>) {

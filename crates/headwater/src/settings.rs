@@ -58,13 +58,9 @@ impl Settings {
             ("HEADWATER_LOG_FILE", &self.log_file),
             ("HEADWATER_DIR", &self.dir),
         ];
-        let texts = texts
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.as_ref()?.into())));
-        let paths = paths
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, absolute(value.as_ref()?).into())));
-        texts.chain(paths).collect()
+        let texts = texts.map(|(name, text)| Some((name, text.as_ref()?.into())));
+        let paths = paths.map(|(name, path)| Some((name, absolute(path.as_ref()?).into())));
+        texts.into_iter().chain(paths).flatten().collect()
     }
 
     /// Looks at the flags, and at the variables of the environment, as the library would.

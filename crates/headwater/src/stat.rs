@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Column, Table, presets};
 use serde::Serialize;
 
 use crate::units;
@@ -107,10 +107,9 @@ impl Snapshot {
             return "No accelerated connections, and nobody listens with Headwater.\n".to_string();
         }
         let mut text = String::new();
-        if self.connections.is_empty() {
-            text.push_str("No accelerated connections.\n");
-        } else {
-            text.push_str(&lines(self.connection_table()));
+        match self.connections.is_empty() {
+            true => text.push_str("No accelerated connections.\n"),
+            false => text.push_str(&lines(self.connection_table())),
         }
         if !self.listeners.is_empty() {
             text.push('\n');
@@ -136,9 +135,7 @@ impl Snapshot {
                 bytes(c.bytes_received),
             ]);
         }
-        for column in table.column_iter_mut().skip(4) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        right(table.column_iter_mut().skip(4));
         table
     }
 
@@ -183,6 +180,11 @@ pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
+}
+
+/// Numbers stand below each other.
+pub(crate) fn right<'a>(columns: impl Iterator<Item = &'a mut Column>) {
+    columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
 }
 
 pub(crate) fn lines(table: Table) -> String {

@@ -49,39 +49,40 @@ const KNOWN: &[&str] = &[
 pub fn wrong(found: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let var = |name: &str| found(name).filter(|v| !v.is_empty());
     let mut wrong = Config::from(var).complaints;
-    let mut look = |name: &str, judge: &dyn Fn(&str) -> Result<(), String>| {
+    for (name, judge) in JUDGES {
         if let Some(value) = var(name)
-            && let Err(why) = judge(&value)
+            && let Some(why) = judge(&value)
         {
             wrong.push(format!("{name}={value}: {why}; ignored"));
         }
-    };
-    look("HEADWATER_SCTP_LINK", &|text| {
-        let parsed = Rules::parse(text).map(drop);
-        parsed.map_err(|_| "want [DESTINATION=]auto, shm, udp[:PORT] or raw".to_string())
-    });
-    look("HEADWATER_SCTP_UDP_PORT", &|text| {
-        environment::parse_port(text).map(drop)
-    });
-    look("HEADWATER_SCTP_MTU", &|text| {
-        environment::parse_packet(text).map(drop)
-    });
-    look("HEADWATER_SCTP_BYTE_STREAM", &|text| {
-        environment::parse_switch(text).map(drop)
-    });
-    look("HEADWATER_UDP2_LINK", &|text| Link::parse(text).map(drop));
-    look(
-        "HEADWATER_STREAMS",
-        &|text| match Tunables::parse(text).1.into_iter().next() {
-            Some(complaint) => Err(complaint
-                .trim_start_matches("text: ")
-                .trim_end_matches("; ignored")
-                .to_string()),
-            None => Ok(()),
-        },
-    );
+    }
     wrong
 }
+
+/// What is wrong with a value, of those variables that the configuration does not read itself.
+type Judge = fn(&str) -> Option<String>;
+
+const JUDGES: [(&str, Judge); 6] = [
+    ("HEADWATER_SCTP_LINK", |text| {
+        let bad = Rules::parse(text).err();
+        bad.map(|_| "want [DESTINATION=]auto, shm, udp[:PORT] or raw".to_string())
+    }),
+    ("HEADWATER_SCTP_UDP_PORT", |text| {
+        environment::parse_port(text).err()
+    }),
+    ("HEADWATER_SCTP_MTU", |text| {
+        environment::parse_packet(text).err()
+    }),
+    ("HEADWATER_SCTP_BYTE_STREAM", |text| {
+        environment::parse_switch(text).err()
+    }),
+    ("HEADWATER_UDP2_LINK", |text| Link::parse(text).err()),
+    ("HEADWATER_STREAMS", |text| {
+        let complaint = Tunables::parse(text).1.into_iter().next()?;
+        let why = complaint.trim_start_matches("text: ");
+        Some(why.trim_end_matches("; ignored").to_string())
+    }),
+];
 
 /// Variables with our prefix that nothing reads, each with the one that may be meant.
 pub fn unknown() -> Vec<String> {
@@ -94,12 +95,7 @@ pub fn unknown() -> Vec<String> {
 }
 
 fn is_known(name: &str) -> bool {
-    let handed = HANDED_OVER.iter().map(|full| &full[PREFIX.len()..]);
-    KNOWN
-        .iter()
-        .copied()
-        .chain(handed)
-        .any(|known| known == name)
+    KNOWN.contains(&name) || HANDED_OVER.contains(&&*format!("{PREFIX}{name}"))
 }
 
 fn explain(name: &str) -> String {

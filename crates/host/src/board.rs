@@ -64,25 +64,20 @@ pub struct Tuple {
 impl Tuple {
     /// As plain words, for shared memory.
     pub fn words(&self) -> [u64; 6] {
-        let [client, server] = [self.client.ip, self.server.ip];
-        [
-            client as u64,
-            (client >> 64) as u64,
-            server as u64,
-            (server >> 64) as u64,
-            (self.client.port as u64) << 16 | self.server.port as u64,
-            self.netns,
-        ]
+        let [[client, high], [server, server_high]] =
+            [self.client, self.server].map(|a| split(a.ip));
+        let ports = (self.client.port as u64) << 16 | self.server.port as u64;
+        [client, high, server, server_high, ports, self.netns]
     }
 
     fn of_words([client, high, server, server_high, ports, netns]: [u64; 6]) -> Tuple {
-        let addr = |low: u64, high: u64, port| Addr {
-            ip: low as u128 | (high as u128) << 64,
-            port,
+        let addr = |ip, port: u64| Addr {
+            ip: join(ip),
+            port: port as u16,
         };
         Tuple {
-            client: addr(client, high, (ports >> 16) as u16),
-            server: addr(server, server_high, ports as u16),
+            client: addr([client, high], ports >> 16),
+            server: addr([server, server_high], ports),
             netns,
         }
     }
@@ -226,13 +221,19 @@ impl Board {
 
     // ---- listeners ----
 
+    /// Where a listener at this port has its place.
+    fn listeners_at(&self, port: u16) -> impl Iterator<Item = &'static ListenerSlot> + use<> {
+        let (all, first) = (&self.at.listeners, (port as usize).wrapping_mul(0x9e37));
+        (0..PROBES).map(move |i| &all[(first % LISTENERS + i) % LISTENERS])
+    }
+
     /// Posts a listener of this process, unless it is there already.
     pub fn post_listener(&self, addr: Addr) -> Posting {
         let Some(me) = self.seats.mine() else {
             return Posting::NoSeat;
         };
         let netns = process::netns();
-        let slots = || listener_probes(addr.port).map(|i| &self.at.listeners[i]);
+        let slots = || self.listeners_at(addr.port);
         let is = |slot: &&ListenerSlot| slot.matches(addr, netns);
         if slots().any(|slot| slot.seat() == me && is(&slot)) {
             return Posting::Done;
@@ -262,8 +263,7 @@ impl Board {
     /// Takes back this process's posting.
     pub fn remove_listener(&self, addr: Addr) {
         let Some(me) = self.seats.mine() else { return };
-        for i in listener_probes(addr.port) {
-            let slot = &self.at.listeners[i];
+        for slot in self.listeners_at(addr.port) {
             if slot.seat() == me && slot.matches(addr, process::netns()) {
                 slot.clear(me);
             }
@@ -272,8 +272,7 @@ impl Board {
 
     /// Takes away postings for `to` of processes that have ended, whose port may be another's by now.
     pub fn forget_dead_listeners(&self, to: Addr) {
-        for i in listener_probes(to.port) {
-            let slot = &self.at.listeners[i];
+        for slot in self.listeners_at(to.port) {
             let seat = slot.seat();
             if seat.bits() != 0 && slot.serves(to, process::netns()) && self.seats.is_vacant(seat) {
                 slot.clear(seat);
@@ -285,7 +284,7 @@ impl Board {
     /// address have one.
     pub fn account(&self, addr: Addr) -> Option<&'static AtomicU64> {
         let netns = process::netns();
-        let slots = listener_probes(addr.port).map(|i| &self.at.listeners[i]);
+        let slots = self.listeners_at(addr.port);
         let mut serving = slots.filter(|slot| slot.seat().bits() != 0 && slot.serves(addr, netns));
         serving.next().map(|slot| &slot.account)
     }
@@ -356,14 +355,7 @@ impl Board {
         let seen = st.load(Ordering::Acquire);
         (seen >> 8) as u32 == offer.generation
             && state_of(seen) == from
-            && st
-                .compare_exchange(
-                    seen,
-                    with_state(seen, to),
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                )
-                .is_ok()
+            && st.exchange(seen, with_state(seen, to))
     }
 
     /// Gives the slot back, whatever its state.
@@ -438,7 +430,7 @@ impl ListenerSlot {
         Seat::from_bits(self.seat.load(Ordering::Acquire))
     }
     fn ip(&self) -> u128 {
-        join(&self.ip)
+        join(self.ip.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
     /// Takes the slot, free or left behind, for a listener of this process. False: somebody was faster.
     fn take(&self, seen: Seat, me: Seat, addr: Addr, netns: u64) -> bool {
@@ -446,7 +438,9 @@ impl ListenerSlot {
             return false;
         }
         self.port.store(0, Ordering::Relaxed);
-        split(&self.ip, addr.ip);
+        for (word, half) in self.ip.iter().zip(split(addr.ip)) {
+            word.store(half, Ordering::Relaxed);
+        }
         self.netns.store(netns, Ordering::Relaxed);
         self.owner.store(process::owner().bits(), Ordering::Relaxed);
         self.account.store(0, Ordering::Relaxed);
@@ -556,18 +550,12 @@ fn with_state(word: u64, state: State) -> u64 {
     word & !0xff | state as u64
 }
 
-fn join(words: &[AtomicU64; 2]) -> u128 {
-    words[0].load(Ordering::Relaxed) as u128 | (words[1].load(Ordering::Relaxed) as u128) << 64
+fn join([low, high]: [u64; 2]) -> u128 {
+    low as u128 | (high as u128) << 64
 }
 
-fn split(words: &[AtomicU64; 2], ip: u128) {
-    words[0].store(ip as u64, Ordering::Relaxed);
-    words[1].store((ip >> 64) as u64, Ordering::Relaxed);
-}
-
-fn listener_probes(port: u16) -> impl Iterator<Item = usize> {
-    let first = (port as usize).wrapping_mul(0x9e37) % LISTENERS;
-    (0..PROBES).map(move |i| (first + i) % LISTENERS)
+fn split(ip: u128) -> [u64; 2] {
+    [ip as u64, (ip >> 64) as u64]
 }
 
 fn offer_probes(t: &Tuple) -> impl Iterator<Item = usize> + use<> {

@@ -5,18 +5,25 @@ use core::fmt::Write;
 use crate::sync::{AtomicBool, AtomicI32, AtomicU64, Exchange, Ordering};
 use crate::{config, json, log, process, sys};
 
-macro_rules! counters {
-    ($($name:ident: $text:literal),* $(,)?) => {
-        /// A counter of the process; see docs/stat-and-doctor.md.
+/// What is counted, and its names in the line.
+macro_rules! counted {
+    ($(#[$about:meta])* $what:ident, $names:ident: $($name:ident: $text:literal),* $(,)?) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
-        #[allow(non_camel_case_types)]
-        pub enum Counter { $($name),* }
-        const NAMES: &[&str] = &[$($text),*];
+        pub enum $what { $($name),* }
+        const $names: &[&str] = &[$($text),*];
+
+        impl $what {
+            #[allow(dead_code, reason = "where nobody has its number")]
+            const ALL: &[$what] = &[$($what::$name),*];
+        }
     };
 }
 
-counters! {
+counted! {
+    /// A counter of the process; see docs/stat-and-doctor.md.
+    Counter, NAMES:
     Accelerated: "accelerated", Fallback: "fallback", ShmBytesTx: "shm_bytes_tx", ShmBytesRx: "shm_bytes_rx",
     ShmMsgsTx: "shm_msgs_tx", ShmMsgsRx: "shm_msgs_rx", KernelBytesTx: "kernel_bytes_tx",
     KernelBytesRx: "kernel_bytes_rx", KernelMsgsTx: "kernel_msgs_tx", KernelMsgsRx: "kernel_msgs_rx",
@@ -25,26 +32,16 @@ counters! {
     SctpBytesRx: "sctp_bytes_rx", SctpLost: "sctp_lost",
 }
 
-macro_rules! reasons {
-    ($($name:ident: $text:literal),* $(,)?) => {
-        /// Why a connection was not carried, or no longer.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(usize)]
-        pub enum Reason { $($name),* }
-        const REASONS: &[&str] = &[$($text),*];
-
-        impl Reason {
-            const ALL: &[Reason] = &[$(Reason::$name),*];
-
-            /// The one of this number.
-            pub fn of(number: u32) -> Reason {
-                Reason::ALL[number as usize % Reason::ALL.len()]
-            }
-        }
-    };
+impl Reason {
+    /// The one of this number.
+    pub fn of(number: u32) -> Reason {
+        Reason::ALL[number as usize % Reason::ALL.len()]
+    }
 }
 
-reasons! {
+counted! {
+    /// Why a connection was not carried, or no longer.
+    Reason, REASONS:
     NoOffer: "no-offer",
     NotClaimed: "not-claimed",
     ShortLived: "short-lived",

@@ -107,6 +107,7 @@ next_fns! {
     fn ppoll(fds: *mut libc::pollfd, n: libc::nfds_t, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> i32;
     fn epoll_pwait(ep: i32, events: *mut libc::epoll_event, max: i32, timeout: i32, mask: *const libc::sigset_t) -> i32;
     fn pthread_testcancel();
+    fn sigaction(n: i32, new: *const libc::sigaction, old: *mut libc::sigaction) -> i32;
     fn recv(fd: i32, buf: *mut libc::c_void, len: usize, flags: i32) -> isize;
     fn send(fd: i32, buf: *const libc::c_void, len: usize, flags: i32) -> isize;
     fn recvmsg(fd: i32, msg: *mut libc::msghdr, flags: i32) -> isize;

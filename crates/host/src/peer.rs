@@ -30,16 +30,12 @@ impl Peer {
 
     /// Is it this process's user, as whom it effectively runs?
     pub fn is_this_user(self) -> bool {
-        self.is_user(sys::getuid())
-    }
-
-    fn is_user(self, uid: u32) -> bool {
-        self.uid == uid
+        self.uid == sys::getuid()
     }
 
     /// Is what it says believed where somebody who runs as `uid` may speak? Root may say what anybody may.
     pub fn speaks_for(self, uid: u32) -> bool {
-        self.is_user(0) || self.is_user(uid)
+        self.uid == 0 || self.uid == uid
     }
 
     /// Is it this user, or one whom HEADWATER_PEERS names?

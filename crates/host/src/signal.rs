@@ -15,7 +15,7 @@ mod waits;
 use std::cell::Cell;
 
 use crate::sync::{AtomicBool, AtomicU64, Exchange, Ordering};
-use crate::{postponed, process, sys};
+use crate::{next, postponed, process, sys};
 use syscalls::{Sysno, syscall};
 
 pub use defaults::{guard_copies, prepare, stop_watching, watch_ends};
@@ -145,21 +145,18 @@ pub fn show(signal: i32, info: Option<&mut libc::siginfo_t>) -> i32 {
     signal
 }
 
-type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::sigaction) -> i32;
-
-/// sigaction(2) with the program's handler wrapped. `real` is the C library's own.
+/// sigaction(2) with the program's handler wrapped.
 ///
 /// # Safety
 /// As sigaction(2).
 #[unsafe(link_section = ".text.life")]
 pub unsafe fn sigaction(
-    real: Sigaction,
     signal: i32,
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> i32 {
     // SAFETY: the caller's pointers are as sigaction(2) wants them, and so is what is given in place of the new action.
-    let real = |new: *const libc::sigaction| unsafe { real(signal, new, old) };
+    let real = |new: *const libc::sigaction| unsafe { next::sigaction(signal, new, old) };
     let n = signal as usize;
     if n == 0 || n >= SIGNALS {
         return real(new);
@@ -366,12 +363,7 @@ mod tests {
             let mut action: libc::sigaction = core::mem::zeroed();
             action.sa_sigaction = handler as *const () as usize;
             action.sa_flags = flags;
-            let done = sigaction(
-                libc::sigaction,
-                libc::SIGUSR1,
-                &action,
-                core::ptr::null_mut(),
-            );
+            let done = sigaction(libc::SIGUSR1, &action, core::ptr::null_mut());
             assert_eq!(done, 0);
         }
     }

@@ -38,12 +38,6 @@ of_numbers_and_strings! {
     pub fn epoll_create() -> i32 = epoll_create1(libc::EPOLL_CLOEXEC);
     /// accept4(2), without the address.
     pub fn accept(fd: i32, flags: i32) -> i32 = accept4(fd, 0, 0, flags);
-    fn user() -> u32 = getuid();
-    fn effective_user() -> u32 = geteuid();
-    fn group() -> u32 = getgid();
-    fn effective_group() -> u32 = getegid();
-    fn thread() -> i32 = gettid();
-    fn parent() -> i32 = getppid();
     fn order_of_files(own: i32, a: i32, b: i32) -> usize = kcmp(own, own, KCMP_FILE, a, b);
     /// tgkill(2). Signal 0 only asks whether there is such a thread.
     pub fn signal_to(process: i32, thread: i32, signal: i32) = tgkill(process, thread, signal);
@@ -82,20 +76,23 @@ of_numbers_and_strings! {
 
 const KCMP_FILE: usize = 0;
 
-pub fn getgid() -> u32 {
-    effective_group().unwrap_or(u32::MAX)
+/// Questions that the kernel answers, unless the process may not ask.
+macro_rules! answered {
+    ($($vis:vis fn $name:ident() -> $ret:ty = $number:ident or $else:expr;)*) => {$(
+        $vis fn $name() -> $ret {
+            // SAFETY: no arguments.
+            unsafe { call!($number) }.map_or($else, |told| told as $ret)
+        }
+    )*};
 }
 
-pub fn getuid() -> u32 {
-    effective_user().unwrap_or(u32::MAX)
-}
-
-pub fn gettid() -> i32 {
-    thread().unwrap_or(0)
-}
-
-pub fn getppid() -> i32 {
-    parent().unwrap_or(0)
+answered! {
+    fn user() -> u32 = getuid or u32::MAX;
+    pub fn getuid() -> u32 = geteuid or u32::MAX;
+    fn group() -> u32 = getgid or u32::MAX;
+    pub fn getgid() -> u32 = getegid or u32::MAX;
+    pub fn gettid() -> i32 = gettid or 0;
+    pub fn getppid() -> i32 = getppid or 0;
 }
 
 /// # Safety
@@ -325,20 +322,18 @@ pub fn is_at_mark(fd: i32) -> bool {
 pub fn sock_name(fd: i32, peer: bool) -> Result<libc::sockaddr_storage> {
     let mut addr: libc::sockaddr_storage = zeroed();
     let mut len = size_of::<libc::sockaddr_storage>() as u32;
+    let number = match peer {
+        true => Sysno::getpeername,
+        false => Sysno::getsockname,
+    };
     // SAFETY: addr and len are writable, len is the size of addr.
-    unsafe {
-        if peer {
-            call!(getpeername, fd, &mut addr as *mut _, &mut len as *mut u32)
-        } else {
-            call!(getsockname, fd, &mut addr as *mut _, &mut len as *mut u32)
-        }
-    }?;
-    Ok(addr)
+    let named = unsafe { syscall!(number, fd, &raw mut addr, &raw mut len) };
+    named.map(|_| addr).map_err(|e| e.into_raw())
 }
 
 /// Real and effective user and group.
 pub fn users_and_groups() -> [u32; 4] {
-    [user(), effective_user(), group(), effective_group()].map(|id| id.unwrap_or(u32::MAX))
+    [user(), getuid(), group(), getgid()]
 }
 
 /// Are the effective, the real and the saved user the same?
@@ -449,16 +444,9 @@ pub fn has_attribute(fd: i32, name: &CStr) -> bool {
 
 /// Where a symbolic link leads, and the length of that, or as much as there is room for.
 pub fn read_link(path: &CStr, to: &mut [u8]) -> Result<usize> {
+    let (at, room) = (to.as_mut_ptr(), to.len());
     // SAFETY: path is a C string, and `to` is writable for its length.
-    unsafe {
-        call!(
-            readlinkat,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            to.as_mut_ptr(),
-            to.len()
-        )
-    }
+    unsafe { call!(readlinkat, libc::AT_FDCWD, path.as_ptr(), at, room) }
 }
 
 /// What an entry of a folder is, behind its links.

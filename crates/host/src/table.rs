@@ -80,6 +80,7 @@ kinds! {
 impl Handle {
     /// What a foreign descriptor has.
     pub const FOREIGN: Handle = Handle(0);
+    const HIDDEN: Handle = Handle((Kind::Hidden as u64) << 56);
 
     pub fn new(kind: Kind, generation: u32, index: u32) -> Handle {
         Handle((kind as u64) << 56 | (generation as u64 & 0xff_ffff) << 32 | index as u64)
@@ -307,20 +308,22 @@ pub fn sctp(fd: i32) -> Option<Handle> {
 
 /// Enters `h` for `fd`; false when the number is beyond the table. What stood there is overwritten.
 pub fn set(fd: i32, h: Handle) -> bool {
+    let entered = enter(fd, h);
+    if entered {
+        TRACKED.fetch_add(1, Ordering::Relaxed);
+    }
+    entered
+}
+
+pub fn set_hidden(fd: i32) -> bool {
+    enter(fd, Handle::HIDDEN)
+}
+
+fn enter(fd: i32, h: Handle) -> bool {
     let Some(word) = TABLE.get(fd as usize) else {
         return false;
     };
     word.store(h.0, Ordering::Release);
-    TRACKED.fetch_add(1, Ordering::Relaxed);
-    TOP.fetch_max(fd as u32 + 1, Ordering::Relaxed);
-    true
-}
-
-pub fn set_hidden(fd: i32) -> bool {
-    let Some(word) = TABLE.get(fd as usize) else {
-        return false;
-    };
-    word.store(Handle::new(Kind::Hidden, 0, 0).0, Ordering::Release);
     TOP.fetch_max(fd as u32 + 1, Ordering::Relaxed);
     true
 }
@@ -340,12 +343,12 @@ pub fn clear(fd: i32) -> Option<Handle> {
 
 /// Makes `fd` foreign if it still is `h`; was it?
 pub fn clear_if(fd: i32, h: Handle) -> bool {
-    swap_if(fd, h, 0)
+    swap_if(fd, h, Handle::FOREIGN)
 }
 
 /// Makes `fd` one of the library's own if it still is `h`; was it?
 pub fn hide_if(fd: i32, h: Handle) -> bool {
-    swap_if(fd, h, Handle::new(Kind::Hidden, 0, 0).0)
+    swap_if(fd, h, Handle::HIDDEN)
 }
 
 /// Makes `fd` this instead if it still is `h`; was it?
@@ -354,8 +357,8 @@ pub fn replace_if(fd: i32, h: Handle, new: Handle) -> bool {
     word.is_some_and(|word| word.exchange(h.0, new.0))
 }
 
-fn swap_if(fd: i32, h: Handle, new: u64) -> bool {
-    let swapped = replace_if(fd, h, Handle(new));
+fn swap_if(fd: i32, h: Handle, new: Handle) -> bool {
+    let swapped = replace_if(fd, h, new);
     if swapped {
         TRACKED.fetch_sub(1, Ordering::Relaxed);
     }

@@ -71,13 +71,10 @@ fn status(r: Result<()>) -> c_int {
 
 /// The pointer, or NULL and _nderror.
 fn pointer<T>(r: Result<*mut T>) -> *mut T {
-    match r {
-        Ok(p) => p,
-        Err(e) => {
-            status(Err(e));
-            null_mut()
-        }
-    }
+    r.unwrap_or_else(|e| {
+        status(Err(e));
+        null_mut()
+    })
 }
 
 fn family<'a>(config: Given<'a, Netconfig>) -> Result<(Family, &'a Netconfig)> {
@@ -296,16 +293,13 @@ fn what() -> CString {
         5 => c"permission denied",
         7 => c"option not supported by the transport",
         8 => c"option refused by the transport",
-        9 => c"system error",
+        9 => {
+            let why = io::Error::from_raw_os_error(next::errno());
+            return CString::new(format!("system error: {why}")).unwrap_or_default();
+        }
         _ => c"unknown error",
     };
-    match ERROR.get() == Trouble::System as c_int {
-        true => {
-            let why = io::Error::from_raw_os_error(next::errno());
-            CString::new(format!("{}: {why}", text.to_string_lossy())).unwrap_or_default()
-        }
-        false => text.into(),
-    }
+    text.into()
 }
 
 #[unsafe(no_mangle)]

@@ -277,20 +277,6 @@ pub unsafe extern "C-unwind" fn vdprintf(
     }
 }
 
-unsafe extern "C" fn real_sigaction(
-    n: c_int,
-    new: *const libc::sigaction,
-    old: *mut libc::sigaction,
-) -> c_int {
-    // SAFETY: the C library's function of the name, with the caller's arguments.
-    unsafe {
-        static NEXT: headwater_host::next::Next = headwater_host::next::Next::new(c"sigaction");
-        let f: unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int =
-            core::mem::transmute(NEXT.address());
-        f(n, new, old)
-    }
-}
-
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.life")]
 pub extern "C-unwind" fn sigaction(
@@ -299,7 +285,7 @@ pub extern "C-unwind" fn sigaction(
     old: Place<libc::sigaction>,
 ) -> c_int {
     // SAFETY: the program's actions, null or whole, whose handlers do what handlers may.
-    let result = unsafe { signal::sigaction(real_sigaction, n, new.as_ptr(), old.as_ptr()) };
+    let result = unsafe { signal::sigaction(n, new.as_ptr(), old.as_ptr()) };
     if result == 0 {
         start::handler_installed();
     }

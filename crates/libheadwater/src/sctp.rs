@@ -185,10 +185,9 @@ pub unsafe fn names(h: Handle, peer: bool, addr: *mut sockaddr, len: *mut sockle
         if addr.is_null() || len.is_null() {
             return Err(libc::EFAULT);
         }
-        let name = if peer {
-            open.socket.peer_name()?
-        } else {
-            open.socket.local_name()?
+        let name = match peer {
+            true => open.socket.peer_name()?,
+            false => open.socket.local_name()?,
         };
         // SAFETY: the program's room for it.
         unsafe { give_name(&name, addr.cast(), len) };
@@ -237,17 +236,10 @@ pub unsafe fn getsockopt(
             }
             let mut bytes = self::bytes(value, room.min(LARGEST_OPTION))?.to_vec();
             let peels = level == libc::IPPROTO_SCTP && matches!(name, PEELOFF | PEELOFF_FLAGS);
-            let flags = match bytes.get(8..12) {
-                Some(flags) if name == PEELOFF_FLAGS => {
-                    i32::from_ne_bytes(flags.try_into().unwrap())
-                }
-                _ => 0,
-            };
-            let number = if peels {
-                Some(Number::new(flags)?)
-            } else {
-                None
-            };
+            let flags = bytes.get(8..).and_then(|flags| flags.first_chunk());
+            let flags = flags.filter(|_| name == PEELOFF_FLAGS);
+            let flags = flags.map_or(0, |&flags| i32::from_ne_bytes(flags));
+            let number = peels.then(|| Number::new(flags)).transpose()?;
             let connects = level == libc::IPPROTO_SCTP && name == CONNECTX3;
             if connects {
                 append_addresses(&mut bytes)?;

@@ -179,7 +179,6 @@ fn once(done: impl Fn() -> bool, begin: fn()) -> bool {
         return false;
     }
     keep_errno(|| {
-        signal::prepare();
         headwater_host::next::nexts::resolve();
         // Asks the loader the first time, which frees memory by malloc's rules: later calls may be made in handlers.
         headwater_host::sys::cpu();

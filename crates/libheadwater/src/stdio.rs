@@ -8,10 +8,9 @@ use std::alloc::{alloc, alloc_zeroed};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
 use headwater_host::{next, process, sys};
-use headwater_sockets::life;
+use headwater_sockets::{confine, life};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
-use crate::descriptor::{File as _, of_kind};
 use crate::file::{FilePtr, Held, NO_READS, NO_WRITES, USER_BUF};
 use crate::given::Text;
 use crate::real::seldom::{self, Progress};
@@ -308,8 +307,18 @@ pub fn set_mode(file: &mut Held, mode: Text) {
     *flags |= if reads { 0 } else { NO_READS } | if writes { 0 } else { NO_WRITES };
 }
 
-/// A FILE of ours by these functions.
-fn make(fd: c_int, mode: Text, functions: Functions) -> Option<Held<'static>> {
+/// A FILE of ours, which is closed so.
+fn make(
+    fd: c_int,
+    mode: Text,
+    close: extern "C-unwind" fn(Cookie) -> c_int,
+) -> Option<Held<'static>> {
+    let functions = Functions {
+        read,
+        write,
+        seek,
+        close,
+    };
     let Some(served) = Served::take(fd) else {
         next::set_errno(libc::ENOMEM);
         return None;
@@ -329,7 +338,11 @@ fn make(fd: c_int, mode: Text, functions: Functions) -> Option<Held<'static>> {
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
 pub fn is_ours(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| of_kind!(h, is_beyond_libc()))
+    table::lookup(fd).is_some_and(|h| match h.kind() {
+        Kind::Stream | Kind::Sctp => true,
+        Kind::Socket => confine::has_rest(h),
+        _ => false,
+    })
 }
 
 /// The same, or a connection that is looked after?
@@ -351,13 +364,7 @@ pub fn fdopen(fd: c_int, mode: Text) -> Option<FilePtr<'static>> {
     if !obey(fd, mode) {
         return Some(FilePtr::NULL);
     }
-    let functions = Functions {
-        read,
-        write,
-        seek,
-        close,
-    };
-    let Some(mut file) = make(fd, mode, functions) else {
+    let Some(mut file) = make(fd, mode, close) else {
         return Some(FilePtr::NULL);
     };
     give_buffer(&mut file, fd);
@@ -473,14 +480,8 @@ pub fn follow(fd: c_int) {
     if !original.load(Ordering::Acquire).is_null() {
         return;
     }
-    let functions = Functions {
-        read,
-        write,
-        seek,
-        close: stay_open,
-    };
     let mode = if fd == 0 { c"r" } else { c"w" };
-    let Some(file) = make(fd, Text::of(mode), functions) else {
+    let Some(file) = make(fd, Text::of(mode), stay_open) else {
         return;
     };
     let file = file.file().as_ptr();

@@ -260,10 +260,6 @@ pub fn closing(fd: c_int, h: Handle) -> Option<life::After> {
     life::closing(fd, h)
 }
 
-pub fn duplicated(h: Handle, new: c_int) {
-    life::duplicated(h, new);
-}
-
 /// Of what F_GETFL says, that which is not the kernel's to say.
 pub fn flags(h: Handle, said: c_int) -> c_int {
     let blocking = match opening::nonblocking(h) {
@@ -289,11 +285,8 @@ fn access_mode(h: Handle) -> c_int {
 /// After F_SETFL; what it gives.
 pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     life::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
-    let looks = enter();
-    let done = head::get(h, &looks)
-        .map(|head| head::signals::set_async(head, flags & libc::O_ASYNC != 0))
-        .unwrap_or(Ok(()));
-    result(done.map(|()| 0)) as c_int
+    let (looks, on) = (enter(), flags & libc::O_ASYNC != 0);
+    status(head::get(h, &looks).map_or(Ok(()), |head| head::signals::set_async(head, on)))
 }
 
 #[unsafe(no_mangle)]

@@ -107,10 +107,6 @@ fn fault<T>() -> Outcome<T> {
     Err(Refusal::system(libc::EFAULT))
 }
 
-fn overflow<T>() -> Outcome<T> {
-    Err(Refusal::new(error::TBUFOVFLW))
-}
-
 impl From<Fault> for Refusal {
     fn from(_: Fault) -> Refusal {
         Refusal::system(libc::EFAULT)
@@ -118,7 +114,7 @@ impl From<Fault> for Refusal {
 }
 
 fn fits(all: bool) -> Outcome<()> {
-    if all { Ok(()) } else { overflow() }
+    all.then_some(()).ok_or(Refusal::new(error::TBUFOVFLW))
 }
 
 /// A structure that the caller must give.

@@ -400,10 +400,9 @@ fn may_access(path: &CStr, mode: c_int) -> Result<(), Errno> {
 }
 
 fn stat(path: &CStr, no_follow: bool) -> Result<libc::stat, Errno> {
-    let flags = if no_follow {
-        libc::AT_SYMLINK_NOFOLLOW
-    } else {
-        0
+    let flags = match no_follow {
+        true => libc::AT_SYMLINK_NOFOLLOW,
+        false => 0,
     };
     sys::stat_as(libc::AT_FDCWD, path, flags)
 }

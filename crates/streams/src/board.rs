@@ -106,8 +106,8 @@ pub fn enter(index: u32, fd: i32, name: &str, end: Option<(&Pipe, u32)>) {
 /// What is pushed now, the topmost first.
 pub fn modules(index: u32, names: &[&str]) {
     let Some(slot) = slot_of(index) else { return };
-    for (to, name) in slot.pushed.iter().zip(names) {
-        write_name(core::slice::from_ref(to), name);
+    for (to, name) in slot.pushed.chunks(1).zip(names) {
+        write_name(to, name);
     }
     slot.modules.store(names.len() as u32, Release);
 }

@@ -42,9 +42,6 @@ pub fn register() {
         register_module::<Pipemod>(),
         register_module::<Connld>(),
     ];
-    debug_assert!(
-        registered
-            .iter()
-            .all(|r| matches!(r, Ok(()) | Err(libc::EEXIST)))
-    );
+    let is_there = |r: &Result<(), i32>| matches!(r, Ok(()) | Err(libc::EEXIST));
+    debug_assert!(registered.iter().all(is_there));
 }

@@ -53,13 +53,9 @@ fn open_device(name: &[u8], flags: c_int) -> Option<Result<c_int, Errno>> {
     match registry::find_device(name) {
         Some(device) => Some(self::device(device, flags)),
         None if only_ours => {
-            log::write(
-                Level::Warn,
-                format_args!(
-                    "open: no STREAMS device named {}",
-                    String::from_utf8_lossy(name)
-                ),
-            );
+            let name = String::from_utf8_lossy(name);
+            let told = "open: no STREAMS device named";
+            log::write(Level::Warn, format_args!("{told} {name}"));
             Some(Err(libc::ENOENT))
         }
         None => None,

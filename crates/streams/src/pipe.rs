@@ -126,11 +126,9 @@ impl Pipe {
     /// nobody was killed inside, and no sleeper has yet to take its name off.
     pub fn try_renew(&self) -> bool {
         let header = self.header();
+        let is_alone = |end: &HeadWords| end.shared.load(Ordering::Acquire) == 0;
         let left = header.ends[1].departures.load(Ordering::Acquire) > 0
-            && header
-                .ends
-                .iter()
-                .all(|end| end.shared.load(Ordering::Acquire) == 0);
+            && header.ends.iter().all(is_alone);
         let quiet = header.rings.iter().all(|ring| {
             let sleep = &ring.sleep;
             ring.writer.lock.owner().bits() | ring.reader.lock.owner().bits() == 0
@@ -183,9 +181,12 @@ impl Pipe {
     /// A pipe that another process made. The descriptors are taken over, also when it fails; not the second bell of a FIFO, which has one.
     pub fn open(fifo: bool, memfd: i32, [first, second]: [i32; 2]) -> sys::Result<&'static Pipe> {
         // Each of them, before the first failure is told: nobody else closes them.
-        let hide = |fd| hidden::hide_needed(fd).map(Owned);
-        let (memfd, first) = (hide(memfd), hide(first));
-        let second = if fifo { Ok(Owned(-1)) } else { hide(second) };
+        let (memfd, first) = (Owned::hide(memfd), Owned::hide(first));
+        let second = if fifo {
+            Ok(Owned(-1))
+        } else {
+            Owned::hide(second)
+        };
         Pipe::open_hidden(fifo, memfd?, [first?, second?])
     }
 
@@ -315,13 +316,10 @@ pub fn made_in(word: &AtomicI32, make: impl FnOnce() -> sys::Result<i32>) -> sys
     }
     let fresh = make()?;
     let first = word.compare_exchange(-1, fresh, Ordering::AcqRel, Ordering::Acquire);
-    Ok(first.map_or_else(
-        |other| {
-            hidden::close(fresh);
-            other
-        },
-        |_| fresh,
-    ))
+    if first.is_err() {
+        hidden::close(fresh);
+    }
+    Ok(first.err().unwrap_or(fresh))
 }
 
 /// A hidden descriptor that is closed with its owner.
@@ -341,16 +339,16 @@ impl Owned {
 
     /// What polls as nothing at all.
     pub fn silent() -> sys::Result<Owned> {
-        placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK)
-            .and_then(hidden::hide_needed)
-            .map(Owned)
+        Owned::hide(placeholder(libc::O_CLOEXEC | libc::O_NONBLOCK)?)
     }
 
     /// A descriptor of ours that stands for the same as `fd`.
     pub fn copy_of(fd: i32) -> sys::Result<Owned> {
-        sys::dup_above(fd, 0)
-            .and_then(hidden::hide_needed)
-            .map(Owned)
+        Owned::hide(sys::dup_above(fd, 0)?)
+    }
+
+    fn hide(fd: i32) -> sys::Result<Owned> {
+        hidden::hide_needed(fd).map(Owned)
     }
 
     /// A number that the image after exec will find again.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use headwater_channel::shm::SharedSafe;
 use headwater_host::shared::{self, OpenError, Shared};
-use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
+use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering::*, fence};
 use headwater_host::{process, sys};
 
 pub const SL_FATAL: u16 = 0x01;
@@ -134,13 +134,7 @@ impl Ring {
         // A writer that died in the middle is overtaken after a few rounds.
         let busy = seen & 1 == 1 && seen / 2 + 4 * SLOTS > number;
         let mine = 2 * number + 1;
-        if busy
-            || seen > mine
-            || slot
-                .state
-                .compare_exchange(seen, mine, Acquire, Relaxed)
-                .is_err()
-        {
+        if busy || seen > mine || !slot.state.exchange(seen, mine) {
             return;
         }
         fence(Release);
@@ -163,12 +157,8 @@ impl Ring {
 
 impl Slot {
     fn write(&self, line: &Line, numbers: [u64; 3], text: &[u8]) {
-        let ids = [
-            line.mid as u16,
-            line.sid as u16,
-            line.level as u16,
-            line.flags,
-        ];
+        let (mid, sid, level) = (line.mid as u16, line.sid as u16, line.level as u16);
+        let ids = [mid, sid, level, line.flags];
         let ids = ids.iter().fold(0, |all, id| all << 16 | *id as u64);
         self.ids.store(ids, Relaxed);
         self.pid.store(process::owner().pid(), Relaxed);

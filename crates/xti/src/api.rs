@@ -156,11 +156,9 @@ impl Connection {
 
     /// Sends one whole message (on TCP: bytes), waiting for room.
     pub fn send(&self, data: &[u8]) -> Result<(), Error> {
-        let sent = self.0.call(|p| calls::snd(p, &out(data), 0))?;
-        if sent == data.len() {
-            Ok(())
-        } else {
-            Err(Error::new(error::TLOOK))
+        match self.0.call(|p| calls::snd(p, &out(data), 0))? {
+            sent if sent == data.len() => Ok(()),
+            _ => Err(Error::new(error::TLOOK)),
         }
     }
 
@@ -255,13 +253,12 @@ impl Datagrams {
         };
         let received = self.endpoint.call(|p| calls::rcvudata(p, &mut d));
         received.map_err(|e| self.why(e))?;
-        let (from, len, more) = (d.addr_len, d.data_len, d.more);
         let received = Received {
-            len,
-            more,
+            len: d.data_len,
+            more: d.more,
             expedited: false,
         };
-        Ok((received, addr[..from].to_vec()))
+        Ok((received, d.addr[..d.addr_len].to_vec()))
     }
 }
 

@@ -252,15 +252,18 @@ pub struct Disconnection {
 
 pub fn rcvdis(port: &dyn Port) -> Outcome<Disconnection> {
     check(port, Call::RcvDis)?;
-    if port.peek() != Some(Event::Disconnect) {
-        return refuse(TNODIS);
-    }
-    match port.take() {
+    match taken(port, Event::Disconnect) {
         Some(Arrived::Disconnected { reason, seq, data }) => {
             Ok(Disconnection { reason, seq, data })
         }
         _ => refuse(TNODIS),
     }
+}
+
+/// What is in front, if it is this.
+fn taken(port: &dyn Port, event: Event) -> Option<Arrived> {
+    port.peek().filter(|&front| front == event)?;
+    port.take()
 }
 
 /// `seq`: of a request that is refused; only in T_INCON.
@@ -288,12 +291,8 @@ pub fn sndrel(port: &dyn Port, call: Call, data: &[u8]) -> Outcome<()> {
 
 pub fn rcvrel(port: &dyn Port, call: Call) -> Outcome<Vec<u8>> {
     check(port, call)?;
-    match port.peek() {
-        Some(Event::OrdRel) => {}
-        Some(Event::Disconnect) => return refuse(TLOOK),
-        _ => return refuse(TNOREL),
-    }
-    match port.take() {
+    unless(port, &[Event::Disconnect])?;
+    match taken(port, Event::OrdRel) {
         Some(Arrived::Released { data }) => Ok(data),
         _ => refuse(TNOREL),
     }
@@ -422,10 +421,7 @@ pub struct Undelivered {
 
 pub fn rcvuderr(port: &dyn Port) -> Outcome<Undelivered> {
     check(port, Call::RcvUdErr)?;
-    if port.peek() != Some(Event::UdErr) {
-        return refuse(TNOUDERR);
-    }
-    match port.take() {
+    match taken(port, Event::UdErr) {
         Some(Arrived::Undelivered { to, opts, error }) => Ok(Undelivered {
             addr: to,
             opts,

@@ -59,13 +59,8 @@ static USERS: Guarded<BTreeMap<u32, User>> = Guarded::new(BTreeMap::new());
 impl Messages {
     /// The endpoint behind a stream's descriptor, if it has timod on it and a transport below.
     pub fn at(fd: i32) -> Option<Messages> {
-        let this = Messages::of(fd)?;
-        if !this.has_timod() {
-            return None;
-        }
-        if !this.is_known() {
-            this.sync().ok()?;
-        }
+        let this = Messages::of(fd).filter(Messages::has_timod)?;
+        this.learn().ok()?;
         Some(this)
     }
 
@@ -75,9 +70,7 @@ impl Messages {
         if !this.has_timod() {
             local::push(this.head, b"timod").map_err(Refusal::system)?;
         }
-        if !this.is_known() {
-            this.sync()?;
-        }
+        this.learn()?;
         Ok(this)
     }
 
@@ -100,8 +93,12 @@ impl Messages {
             && !modules.iter().any(|module| module == "tirdwr")
     }
 
-    fn is_known(&self) -> bool {
-        self.user().is_ok()
+    /// Unless the library knows it already.
+    fn learn(&self) -> Outcome<()> {
+        match self.user() {
+            Ok(_) => Ok(()),
+            Err(_) => self.sync(),
+        }
     }
 
     fn users<T>(&self, f: impl FnOnce(&mut BTreeMap<u32, User>) -> T) -> Option<T> {
@@ -162,12 +159,8 @@ impl Messages {
     fn seen_state(&self, user: &User) -> State {
         let idle = matches!(user.state, State::Unbnd | State::Idle);
         let connected = |s| matches!(s, State::DataXfer | State::WindOrdrel | State::WreqOrdrel);
-        if idle
-            && self
-                .endpoint()
-                .and_then(|e| e.state().ok())
-                .is_some_and(connected)
-        {
+        let now = || self.endpoint()?.state().ok();
+        if idle && now().is_some_and(connected) {
             self.change(|user| user.state = State::DataXfer);
             return State::DataXfer;
         }
@@ -183,15 +176,10 @@ impl Messages {
         let before = match (prim, provider) {
             (Some(T_CONN_CON), _) => State::WconCreq,
             (Some(T_CONN_IND), _) => {
-                let heard = outstanding.saturating_sub(self.waiting());
-                return (
-                    if heard > 0 {
-                        State::WresCind
-                    } else {
-                        State::Idle
-                    },
-                    heard,
-                );
+                return match outstanding.saturating_sub(self.waiting()) {
+                    0 => (State::Idle, 0),
+                    heard => (State::WresCind, heard),
+                };
             }
             (Some(T_ORDREL_IND), State::Idle) => State::WindOrdrel,
             (Some(T_ORDREL_IND), _) => State::DataXfer,

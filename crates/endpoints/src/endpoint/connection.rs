@@ -12,10 +12,9 @@ use super::data::gone;
 impl Endpoint {
     pub fn bind(&self, addr: Option<&[u8]>, qlen: u32) -> Outcome<(Vec<u8>, u32)> {
         self.changing(|c| {
-            let qlen = if c.provider.info().serv == T_CLTS {
-                0
-            } else {
-                qlen
+            let qlen = match c.provider.info().serv {
+                T_CLTS => 0,
+                _ => qlen,
             };
             let bound = c.request(Move::BindReq, Move::BindAck, |p| p.bind(addr, qlen))?;
             c.set_qlen(bound.1);
@@ -74,9 +73,8 @@ impl Endpoint {
             c.adopted_or_back(seq, adopted)?;
             c.answered(seq);
             let moves = [Move::ConnRes, Move::ok_ack(c.outstanding.len() + 1, false)];
-            c.state = moves
-                .iter()
-                .fold(c.state, |s, &m| state::next(s, m).unwrap_or(s));
+            let next = |s, &m| state::next(s, m).unwrap_or(s);
+            c.state = moves.iter().fold(c.state, next);
             c.publish(&moves);
             Ok(())
         })

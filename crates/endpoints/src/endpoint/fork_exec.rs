@@ -122,12 +122,9 @@ fn save() -> String {
             continue;
         };
         if let Some(saved) = core.provider.save() {
-            let state = core.state.number();
-            let nonblocking = e.is_nonblocking() as u32;
+            let (state, nonblocking) = (core.state.number(), e.is_nonblocking() as u32);
             let (name, qlen) = (core.device.name(), core.qlen);
-            text.push_str(&format!(
-                "{fd}:{is}:{name}:{state}:{nonblocking}:{qlen}:{saved};"
-            ));
+            text += &format!("{fd}:{is}:{name}:{state}:{nonblocking}:{qlen}:{saved};");
             known.push((fd, h));
         }
     }

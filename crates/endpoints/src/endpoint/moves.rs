@@ -87,12 +87,8 @@ impl Core {
         if now.state == self.state {
             return;
         }
-        let connected = |s| {
-            matches!(
-                s,
-                State::WconCreq | State::DataXfer | State::WindOrdrel | State::WreqOrdrel
-            )
-        };
+        use State::{DataXfer, WconCreq, WindOrdrel, WreqOrdrel};
+        let connected = |s| matches!(s, WconCreq | DataXfer | WindOrdrel | WreqOrdrel);
         if connected(self.state) && !connected(now.state) {
             self.provider.connection_over();
         }

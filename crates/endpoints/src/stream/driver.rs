@@ -13,7 +13,7 @@ use headwater_streams::exec::{Info, Module, OpenFlag, Queue};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::*;
 use headwater_tpi::state::{self, State};
-use headwater_tpi::{Indication, Malformed, Refusal, Request};
+use headwater_tpi::{Indication, Refusal, Request};
 use libc::iovec;
 
 use super::watch::Watch;
@@ -205,10 +205,9 @@ impl Driver {
     fn new(end: &'static Endpoint, known: Option<Known>, q: Queue) -> Driver {
         let head = head_of(q);
         let watch = Watch::new(head);
-        let wake = watch.wake.clone();
         let open = Open {
             end,
-            wake,
+            wake: watch.wake.clone(),
             known,
             dropped: false,
         };
@@ -242,14 +241,16 @@ impl Driver {
     fn request(&self, q: Queue, m: Message) {
         let request = match Request::decode(m.bytes()) {
             Ok(request) => request,
-            Err(bad) => return self.malformed(q, bad),
+            Err(bad) => match bad.prim() {
+                Some(prim) => return self.refuse(q, prim, bad.refusal()),
+                // T_ERROR_ACK could name none.
+                None => return self.fatal(q),
+            },
         };
         let prim = request.prim();
-        if !matches!(
-            request,
-            Request::Info | Request::Capability { .. } | Request::Addr
-        ) {
-            change(q, |open| open.known = None);
+        match request {
+            Request::Info | Request::Capability { .. } | Request::Addr => {}
+            _ => change(q, |open| open.known = None),
         }
         let done = |()| ack(&Indication::OkAck { prim });
         let answer = match request {
@@ -258,19 +259,15 @@ impl Driver {
             | Request::OptData { .. }
             | Request::Unitdata { .. }
             | Request::Ordrel => return self.in_order(q, m),
-            Request::Info => {
-                let info = self.end.info();
-                info.map(|info| ack(&Indication::InfoAck { info }))
-            }
+            Request::Info => (self.end.info()).map(|info| ack(&Indication::InfoAck { info })),
             Request::Capability { bits } => self.end.info().map(|info| {
                 let bits = bits & (TC1_INFO | TC1_ACCEPTOR_ID);
                 let wants = |bit| bits & bit != 0;
+                let named = wants(TC1_ACCEPTOR_ID).then_some(q);
                 ack(&Indication::CapabilityAck {
                     bits,
                     info: Some(info).filter(|_| wants(TC1_INFO)).unwrap_or_default(),
-                    acceptor: Some(q)
-                        .filter(|_| wants(TC1_ACCEPTOR_ID))
-                        .map_or(0, acceptor),
+                    acceptor: named.map_or(0, acceptor),
                 })
             }),
             Request::Bind { addr, qlen } => {
@@ -305,14 +302,6 @@ impl Driver {
         match answer {
             Ok(answer) => q.qreply(answer),
             Err(refusal) => self.refuse(q, prim, refusal),
-        }
-    }
-
-    /// T_ERROR_ACK, where there is a primitive that it can name.
-    fn malformed(&self, q: Queue, bad: Malformed) {
-        match bad.prim() {
-            Some(prim) => self.refuse(q, prim, bad.refusal()),
-            None => self.fatal(q),
         }
     }
 
@@ -393,10 +382,9 @@ impl Driver {
                 while let Err(Refusal { tli: TLOOK, .. }) = sent
                     && let Some(earlier) = self.end.take()
                 {
-                    if let Some(mut indication) = self.arrived(earlier) {
-                        indication.set_band(URGENT);
-                        q.qreply(indication);
-                    }
+                    let mut indication = self.arrived(&earlier);
+                    indication.set_band(URGENT);
+                    q.qreply(indication);
                     sent = with_data(&m, |data, _| self.end.send_to(dest, opts, data));
                 }
                 match sent {
@@ -448,10 +436,8 @@ impl Driver {
             Err(Refusal { tli: TFLOW, .. }) => Some(m),
             Err(e) => {
                 // On sctp_t nothing more can be sent once the peer has released.
-                let ended = matches!(
-                    self.end.state(),
-                    Ok(State::Idle | State::Unbnd | State::WreqOrdrel)
-                );
+                use State::{Idle, Unbnd, WreqOrdrel};
+                let ended = matches!(self.end.state(), Ok(Idle | Unbnd | WreqOrdrel));
                 self.out_of_place(q, e, ended && e.tli == TOUTSTATE);
                 None
             }

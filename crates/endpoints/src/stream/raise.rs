@@ -121,50 +121,48 @@ impl Driver {
                 T_CLTS => self.datagram(),
                 _ => self.data(),
             },
-            _ => self.arrived(self.end.take()?),
+            _ => Some(self.arrived(&self.end.take()?)),
         }
     }
 
-    pub(super) fn arrived(&self, arrived: Arrived) -> Option<Message> {
-        Some(match &arrived {
+    pub(super) fn arrived(&self, arrived: &Arrived) -> Message {
+        let (indication, data): (_, &[u8]) = match *arrived {
             Arrived::Request {
                 seq,
-                from,
-                opts,
-                data,
-            } => message(
-                &Indication::ConnInd {
-                    src: from,
-                    opts,
-                    seq: *seq,
-                },
-                data,
-            ),
-            Arrived::Confirmed { by, opts, data } => {
+                from: ref src,
+                ref opts,
+                ref data,
+            } => (Indication::ConnInd { src, opts, seq }, data),
+            Arrived::Confirmed {
+                by: ref res,
+                ref opts,
+                ref data,
+            } => {
                 self.fresh.set(true);
                 self.behind.set(false);
-                message(&Indication::ConnCon { res: by, opts }, data)
+                (Indication::ConnCon { res, opts }, data)
             }
-            Arrived::Disconnected { reason, seq, data } => {
-                self.crossed.set(*seq == -1 || self.crossed.get());
-                message(
-                    &Indication::DisconInd {
-                        reason: *reason,
-                        seq: *seq,
-                    },
-                    data,
-                )
+            Arrived::Disconnected {
+                reason,
+                seq,
+                ref data,
+            } => {
+                self.crossed.set(seq == -1 || self.crossed.get());
+                (Indication::DisconInd { reason, seq }, data)
             }
-            Arrived::Released { data } => message(&Indication::OrdrelInd, data),
-            Arrived::Undelivered { to, opts, error } => message(
-                &Indication::UderrorInd {
-                    dest: to,
-                    opts,
-                    error: *error,
-                },
-                &[],
-            ),
-        })
+            Arrived::Released { ref data } => (Indication::OrdrelInd, data),
+            Arrived::Undelivered {
+                to: ref dest,
+                ref opts,
+                error,
+            } => (Indication::UderrorInd { dest, opts, error }, &[]),
+        };
+        // With a block of data, if there is any.
+        let mut m = ack(&indication);
+        if !data.is_empty() {
+            m.append(Message::data(data));
+        }
+        m
     }
 
     fn data(&self) -> Option<Message> {
@@ -211,13 +209,4 @@ impl Driver {
 
 fn vector(bytes: &mut [u8]) -> iovec {
     headwater_host::sys::buffer(bytes.as_mut_ptr(), bytes.len())
-}
-
-/// With a block of data, if there is any.
-fn message(indication: &Indication<'_>, data: &[u8]) -> Message {
-    let mut m = ack(indication);
-    if !data.is_empty() {
-        m.append(Message::data(data));
-    }
-    m
 }

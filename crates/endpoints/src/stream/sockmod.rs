@@ -33,7 +33,7 @@ impl Module for Sockmod {
 
     fn wput(&self, q: Queue, m: Message) {
         let asked = m.kind() == M_IOCTL && reply::command(&m) == Some(SI_GETUDATA);
-        if !asked || !reply::is_str(&m) {
+        if !asked || reply::is_transparent(&m) {
             return q.putnext(m);
         }
         self.asked.replace(Some(m));

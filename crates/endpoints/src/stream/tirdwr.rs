@@ -48,14 +48,10 @@ impl Module for Tirdwr {
             peer: Cell::new(Peer::There),
             spoiled: Cell::new(false),
         };
-        let state = STREAMS
-            .enter()
-            .get(&acceptor(q))
-            .map(|open| open.end.state());
-        let connected = matches!(
-            state,
-            None | Some(Ok(State::DataXfer | State::WindOrdrel | State::WreqOrdrel))
-        );
+        use State::{DataXfer, WindOrdrel, WreqOrdrel};
+        let end = STREAMS.enter().get(&acceptor(q)).map(|open| open.end);
+        let state = end.map(|end| end.state());
+        let connected = matches!(state, None | Some(Ok(DataXfer | WindOrdrel | WreqOrdrel)));
         // The peer may have gone since; what tells that waits at the head.
         let waits = q.next().is_some_and(|head| head.first().is_some());
         if !connected && !waits || !module.convert_waiting(q) {
@@ -146,10 +142,10 @@ impl Tirdwr {
             waiting.push(m);
         }
         let is_data = |m: &Message| match m.kind() {
-            M_PROTO | M_PCPROTO => matches!(
-                Indication::decode(m.bytes()),
-                Ok(Indication::DataInd { .. })
-            ),
+            M_PROTO | M_PCPROTO => {
+                let told = Indication::decode(m.bytes());
+                matches!(told, Ok(Indication::DataInd { .. }))
+            }
             _ => true,
         };
         let good = waiting.iter().all(is_data);

@@ -80,23 +80,29 @@ impl Names {
         self.each().find(|e| e.name.as_bytes() == name)
     }
 
-    /// EEXIST.
-    fn add(&self, entry: Entry) -> Result<&'static Entry, Errno> {
+    /// Major numbers follow one another from the `first` on; 0: they have none. EEXIST.
+    fn add(
+        &self,
+        name: &str,
+        first: u32,
+        tab: &'static streamtab,
+        perimeter: Option<&'static Perimeter>,
+    ) -> Result<&'static Entry, Errno> {
         let _registering = REGISTERING.enter();
-        if self.find(entry.name.as_bytes()).is_some() {
+        if self.find(name.as_bytes()).is_some() {
             return Err(libc::EEXIST);
         }
         let before = self.newest();
-        // Majors follow one another; a module has none.
-        let major = match (entry.major, before) {
-            (0, _) => 0,
-            (first, None) => first,
+        let major = match (first, before) {
+            (0, _) | (_, None) => first,
             (_, Some(before)) => before.major + 1,
         };
         let entry: &'static Entry = Box::leak(Box::new(Entry {
+            name: name.to_owned(),
             major,
+            tab,
+            perimeter,
             before,
-            ..entry
         }));
         self.newest
             .store(ptr::from_ref(entry).cast_mut(), Ordering::Release);
@@ -135,15 +141,7 @@ pub fn register_module_tab(name: &str, tab: &'static streamtab) -> Result<(), Er
     if name.is_empty() || name.len() > FMNAMESZ {
         return Err(libc::EINVAL);
     }
-    MODULES
-        .add(Entry {
-            name: name.to_owned(),
-            major: 0,
-            tab,
-            perimeter: None,
-            before: None,
-        })
-        .map(drop)
+    MODULES.add(name, 0, tab, None).map(drop)
 }
 
 pub fn register_device_tab(
@@ -154,13 +152,7 @@ pub fn register_device_tab(
     // One for all of them: they may be linked above each other.
     static SHARED: std::sync::OnceLock<&'static Perimeter> = std::sync::OnceLock::new();
     let perimeter = (flow == Flow::Shared).then(|| *SHARED.get_or_init(Perimeter::fresh));
-    DEVICES.add(Entry {
-        name: name.to_owned(),
-        major: FIRST_MAJOR,
-        tab,
-        perimeter,
-        before: None,
-    })
+    DEVICES.add(name, FIRST_MAJOR, tab, perimeter)
 }
 
 pub fn find_module(name: impl AsRef<[u8]>) -> Option<&'static Entry> {

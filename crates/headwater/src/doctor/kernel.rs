@@ -79,9 +79,13 @@ fn word(stream: &TcpStream, at: usize) -> io::Result<u64> {
 
 fn memfd() -> Check {
     let remedy = "connections stay on kernel TCP: allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile";
-    match sealed_memfd() {
-        Ok(()) => Check::ok("memfd", "can be made and sealed"),
-        Err(e) => Check::fail("memfd", format!("can't be made and sealed: {e}"), remedy),
+    made("memfd", "be made and sealed", sealed_memfd(), remedy)
+}
+
+fn made<T>(name: &'static str, what: &str, made: io::Result<T>, remedy: &str) -> Check {
+    match made {
+        Ok(_) => Check::ok(name, format!("can {what}")),
+        Err(e) => Check::fail(name, format!("can't {what}: {e}"), remedy),
     }
 }
 
@@ -94,14 +98,14 @@ fn sealed_memfd() -> io::Result<()> {
 }
 
 fn eventfd() -> Check {
-    match rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) {
-        Ok(_) => Check::ok("eventfd", "can be made"),
-        Err(e) => Check::fail(
-            "eventfd",
-            format!("can't be made: {e}"),
-            "connections stay on kernel TCP: allow eventfd2 in the seccomp profile",
-        ),
-    }
+    let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let remedy = "connections stay on kernel TCP: allow eventfd2 in the seccomp profile";
+    made(
+        "eventfd",
+        "be made",
+        eventfd.map_err(io::Error::from),
+        remedy,
+    )
 }
 
 /// The C library registers rseq; with it a thread knows its CPU at the price of a load.
@@ -129,17 +133,13 @@ fn seccomp() -> Check {
     let mode = status
         .lines()
         .find_map(|line| line.strip_prefix("Seccomp:"));
-    match mode.map(str::trim) {
-        Some("0") => Check::ok("seccomp", "no filter"),
-        Some("2") => Check::ok(
-            "seccomp",
-            "a filter is installed; what Headwater needs was tried above",
-        ),
-        other => Check::ok(
-            "seccomp",
-            format!("mode {}", other.unwrap_or("not shown by /proc/self/status")),
-        ),
-    }
+    let detail = match mode.map(str::trim) {
+        Some("0") => "no filter",
+        Some("2") => "a filter is installed; what Headwater needs was tried above",
+        Some(other) => &format!("mode {other}"),
+        None => "mode not shown by /proc/self/status",
+    };
+    Check::ok("seccomp", detail)
 }
 
 fn yama() -> Check {

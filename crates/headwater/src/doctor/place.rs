@@ -133,27 +133,21 @@ fn congestion() -> Check {
     let detail = match name.as_deref().map(str::trim) {
         Ok("bbr") => {
             "bbr: it paces kernel TCP on the loop-back too, so compare bulk figures with cubic"
-                .to_string()
         }
-        Ok(name) => name.to_string(),
-        Err(_) => "not shown here".to_string(),
+        Ok(name) => name,
+        Err(_) => "not shown here",
     };
     Check::ok("congestion-control", detail)
 }
 
 fn network() -> Check {
-    let detail = format!(
-        "{}: both programs must be in the same one",
-        namespace("net")
-    );
+    let shown = namespace("net");
     if lo_is_up() {
+        let detail = format!("{shown}: both programs must be in the same one");
         return Check::ok("network-namespace", detail);
     }
-    Check::fail(
-        "network-namespace",
-        format!("{} has no loop-back interface that is up", namespace("net")),
-        "ip link set lo up",
-    )
+    let detail = format!("{shown} has no loop-back interface that is up");
+    Check::fail("network-namespace", detail, "ip link set lo up")
 }
 
 fn lo_is_up() -> bool {

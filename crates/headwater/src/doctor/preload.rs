@@ -25,34 +25,25 @@ fn library() -> Check {
     let path = match library::locate() {
         Ok(path) => path,
         Err(missing) => {
-            return Check::fail(
-                NAME,
-                missing.to_string(),
-                "build it: make build, or make install",
-            );
+            let remedy = "build it: make build, or make install";
+            return Check::fail(NAME, missing.to_string(), remedy);
         }
     };
+    const OURS: &str = env!("CARGO_PKG_VERSION");
     let shown = path.display();
     let again = "build or install command and library together";
-    match ask_version(&path) {
-        Ok(Some(version)) if version == env!("CARGO_PKG_VERSION") => {
-            Check::ok(NAME, format!("{shown}, version {version}"))
+    let wrong = match ask_version(&path) {
+        Ok(Some(version)) if version == OURS => {
+            return Check::ok(NAME, format!("{shown}, version {version}"));
         }
-        Ok(Some(version)) => Check::warn(
-            NAME,
-            format!(
-                "{shown} has version {version}, the command {}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            again,
-        ),
-        Ok(None) => Check::fail(
-            NAME,
-            format!("{shown} does not load, or does not report"),
-            again,
-        ),
-        Err(e) => Check::fail(NAME, format!("{shown} can't be tried: {e}"), again),
-    }
+        Ok(Some(version)) => {
+            let detail = format!("{shown} has version {version}, the command {OURS}");
+            return Check::warn(NAME, detail, again);
+        }
+        Ok(None) => format!("{shown} does not load, or does not report"),
+        Err(e) => format!("{shown} can't be tried: {e}"),
+    };
+    Check::fail(NAME, wrong, again)
 }
 
 /// Has `headwater --version` run with the library, and reads the version in the statistics it leaves.
@@ -91,11 +82,11 @@ fn ended(child: &Child) -> io::Result<bool> {
 
 /// Other preloaded libraries may define the same functions.
 fn preloaded() -> Check {
-    match env::var("LD_PRELOAD") {
-        Ok(list) if !list.is_empty() => Check::ok(
-            "ld-preload",
-            format!("{list}: `headwater run` keeps it, behind the library"),
-        ),
-        _ => Check::ok("ld-preload", "nothing else is preloaded"),
-    }
+    let detail = match env::var("LD_PRELOAD") {
+        Ok(list) if !list.is_empty() => {
+            &format!("{list}: `headwater run` keeps it, behind the library")
+        }
+        _ => "nothing else is preloaded",
+    };
+    Check::ok("ld-preload", detail)
 }

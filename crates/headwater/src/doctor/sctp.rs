@@ -30,24 +30,23 @@ fn sockets() -> Check {
     if let Ok(fd) = kernels {
         let _ = sys::close(fd);
     }
-    let by_user = |word: &str| format!("HEADWATER_SCTP={word}");
-    match (config::get().sctp, kernels) {
-        (Sctp::Always, _) => Check::ok(NAME, format!("Headwater's, {}", by_user("always"))),
-        (Sctp::Never, Ok(_)) => Check::ok(NAME, format!("the kernel's, {}", by_user("never"))),
-        (Sctp::Never, Err(_)) => Check::warn(
-            NAME,
-            format!("none: the kernel has no SCTP, and {}", by_user("never")),
-            "HEADWATER_SCTP=auto gives programs Headwater's",
-        ),
-        (Sctp::Auto, Ok(_)) => Check::ok(
-            NAME,
-            "the kernel's, which come first; HEADWATER_SCTP=always gives programs Headwater's",
-        ),
-        (Sctp::Auto, Err(_)) => Check::ok(
-            NAME,
-            "Headwater's, under headwater run: the kernel has no SCTP",
-        ),
-    }
+    let whose = match (config::get().sctp, kernels) {
+        (Sctp::Always, _) => "Headwater's, HEADWATER_SCTP=always",
+        (Sctp::Never, Ok(_)) => "the kernel's, HEADWATER_SCTP=never",
+        (Sctp::Never, Err(_)) => {
+            let detail = "none: the kernel has no SCTP, and HEADWATER_SCTP=never";
+            return Check::warn(
+                NAME,
+                detail,
+                "HEADWATER_SCTP=auto gives programs Headwater's",
+            );
+        }
+        (Sctp::Auto, Ok(_)) => {
+            "the kernel's, which come first; HEADWATER_SCTP=always gives programs Headwater's"
+        }
+        (Sctp::Auto, Err(_)) => "Headwater's, under headwater run: the kernel has no SCTP",
+    };
+    Check::ok(NAME, whose)
 }
 
 fn raw(kernel_has_sctp: bool) -> Check {

@@ -30,14 +30,11 @@ pub fn examine(command: &OsStr) -> Verdict {
             let check = judge(&found);
             (Some(found.image.display().to_string()), check)
         }
-        Err(e) => (
-            None,
-            Check::fail(
-                "program",
-                format!("{}: {e}", command.display()),
-                "name a program, or the path of one",
-            ),
-        ),
+        Err(e) => {
+            let detail = format!("{}: {e}", command.display());
+            let remedy = "name a program, or the path of one";
+            (None, Check::fail("program", detail, remedy))
+        }
     };
     Verdict {
         command: command.to_string_lossy().into_owned(),
@@ -68,20 +65,15 @@ fn judge(found: &program::Program) -> Check {
         );
     }
     if let Some(forgetful) = &found.forgetful {
-        return Check::warn(
-            NAME,
-            format!(
-                "{}: can be accelerated, but clears the environment of {}, which are not",
-                found.path.display(),
-                forgetful.whom
-            ),
-            forgetful.remedy,
+        let (path, whom) = (found.path.display(), forgetful.whom);
+        let detail = format!(
+            "{path}: can be accelerated, but clears the environment of {whom}, which are not"
         );
+        return Check::warn(NAME, detail, forgetful.remedy);
     }
-    let via = if found.image == found.path {
-        String::new()
-    } else {
-        format!("{} is run by ", found.path.display())
+    let via = match found.image == found.path {
+        true => String::new(),
+        false => format!("{} is run by ", found.path.display()),
     };
     Check::ok(NAME, format!("{via}{image}: can be accelerated"))
 }

@@ -27,9 +27,8 @@ pub fn obstacle(path: &Path) -> Option<Obstacle> {
         return Some(Obstacle::Machine);
     }
     match &image.interpreter {
-        _ if image.is_go => Some(Obstacle::Go {
-            linked_statically: image.interpreter.is_none(),
-        }),
+        None if image.is_go => Some(Obstacle::StaticGo),
+        Some(_) if image.is_go => Some(Obstacle::Go),
         // A loader called as a program preloads for what it loads.
         None if is_glibc_loader(&file_name(path)) => None,
         None => Some(Obstacle::Static),

@@ -3,12 +3,12 @@
 use std::io;
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use serde::{Deserialize, Serialize};
 
 use headwater_sctp_stack::stat;
 
-use super::{comm, print, table, who};
+use super::{comm, print, right, table, who};
 use crate::units;
 
 #[derive(clap::Args)]
@@ -126,9 +126,7 @@ fn text(all: &[Process]) -> String {
             add(&mut table, process, association);
         }
     }
-    for column in table.column_iter_mut().skip(5).filter(|c| c.index != 8) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    right(table.column_iter_mut().skip(5).filter(|c| c.index != 8));
     // Not trimmed on the left: a further path stands below the first.
     let text = table.to_string();
     text.lines()

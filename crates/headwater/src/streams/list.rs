@@ -1,10 +1,9 @@
 //! `headwater streams list`.
 
-use comfy_table::{CellAlignment, Table};
 use headwater_streams::board::read::{self, Listed};
 use serde::Serialize;
 
-use crate::stat::{comm, lines, print, table, who};
+use crate::stat::{comm, lines, print, right, table, who};
 use crate::units;
 
 #[derive(clap::Args)]
@@ -72,10 +71,6 @@ fn text(streams: &[Stream]) -> String {
     if streams.is_empty() {
         return "No streams.\n".to_string();
     }
-    lines(stream_table(streams))
-}
-
-fn stream_table(streams: &[Stream]) -> Table {
     let mut table = table(&[
         "PROCESS", "FD", "STREAM", "MODULES", "DOWN", "UP", "MARKS", "FULL", "WOKEN", "AGE",
     ]);
@@ -96,10 +91,8 @@ fn stream_table(streams: &[Stream]) -> Table {
             units::duration(s.age_seconds),
         ]);
     }
-    for column in table.column_iter_mut().skip(4) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    right(table.column_iter_mut().skip(4));
+    lines(table)
 }
 
 /// Messages and bytes: `2 (1.5 KiB)`.

@@ -127,10 +127,9 @@ fn message<'a>(entry: &Entry, kind: usize, text: &'a str) -> Message<'a> {
 /// Sequence number, time, ticks, for traces the level, flags, module ID, minor device, text.
 fn line(entry: &Entry, kind: usize, text: &str) -> String {
     let traces = kind == 1;
-    let level = if traces {
-        format!("{} ", entry.line.level)
-    } else {
-        String::new()
+    let level = match traces {
+        true => format!("{} ", entry.line.level),
+        false => String::new(),
     };
     format!(
         "{} {} {} {level}{} {} {} {text}",
@@ -145,20 +144,18 @@ fn line(entry: &Entry, kind: usize, text: &str) -> String {
 
 /// E: for error loggers too, T: for trace loggers too, F: fatal, N: the administrator is to be told; `-` for none.
 fn flags(flags: u16, traces: bool) -> String {
-    let also = if traces {
-        (SL_ERROR, 'E')
-    } else {
-        (SL_TRACE, 'T')
+    let also = match traces {
+        true => (SL_ERROR, 'E'),
+        false => (SL_TRACE, 'T'),
     };
     let letters: String = [also, (SL_FATAL, 'F'), (SL_NOTIFY, 'N')]
         .iter()
         .filter(|(flag, _)| flags & flag != 0)
         .map(|(_, letter)| *letter)
         .collect();
-    if letters.is_empty() {
-        "-".to_string()
-    } else {
-        letters
+    match letters.is_empty() {
+        true => "-".to_string(),
+        false => letters,
     }
 }
 

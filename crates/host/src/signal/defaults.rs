@@ -1,10 +1,9 @@
 //! Default actions with something of ours before them: last words, and copies that a wrong pointer of the program's ends.
 
 use super::kernels::Kernels;
-use super::{Action, Context, Sigaction, inside, replace, wrapper};
-use crate::next::Next;
+use super::{Action, Context, inside, replace, wrapper};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{process, sys};
+use crate::{next, process, sys};
 
 /// The faults that a copy may have.
 const GUARDED: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
@@ -72,11 +71,9 @@ pub(super) fn last_words(signal: i32) {
     }
 }
 
-static REAL: Next = Next::new(c"sigaction");
-
 /// Before [`guard_copies`], which may come in a handler: looking names up may allocate.
 pub fn prepare() {
-    REAL.address();
+    next::nexts::sigaction.address();
 }
 
 /// From now on a copy in which a wrong pointer of the program's faults ends in a panic that its caller catches. The program sees
@@ -98,13 +95,12 @@ fn take_default(signal: i32) {
     }
     // SAFETY: the C library's own, which knows how handlers return; all zeroes is a valid action.
     unsafe {
-        let real: Sigaction = core::mem::transmute(REAL.address());
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = wrapper as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         let mut old: libc::sigaction = core::mem::zeroed();
-        if real(signal, &action, &mut old) == 0 && old.sa_sigaction != libc::SIG_DFL {
-            real(signal, &old, core::ptr::null_mut());
+        if next::sigaction(signal, &action, &mut old) == 0 && old.sa_sigaction != libc::SIG_DFL {
+            next::sigaction(signal, &old, core::ptr::null_mut());
             replace(signal, Action(0), seen);
         }
     }

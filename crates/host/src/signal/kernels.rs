@@ -36,16 +36,8 @@ impl Kernels {
     pub fn set(mut self, signal: i32, handler: usize, action: Action) {
         self.handler = handler;
         self.flags = self.flags & !0xffff_ffff | action.flags(self.flags as i32) as u32 as u64;
-        let none = core::ptr::null_mut::<Kernels>();
+        let (new, none) = (&raw const self, core::ptr::null_mut::<Kernels>());
         // SAFETY: self is readable.
-        let _ = unsafe {
-            syscall!(
-                Sysno::rt_sigaction,
-                signal,
-                &self as *const Kernels,
-                none,
-                8
-            )
-        };
+        let _ = unsafe { syscall!(Sysno::rt_sigaction, signal, new, none, 8) };
     }
 }

@@ -2,20 +2,19 @@
 
 use core::ptr::null_mut;
 
-use headwater_host::table::{self, Handle};
+use headwater_host::table::{self, Handle, Trait};
 use headwater_host::{next, process, signal, sys};
 use headwater_sockets::{conn, recv as receiving, send as sending, splice as splicing};
 use libc::{c_int, c_uint, iovec, off_t, size_t, ssize_t};
 
 use super::send::give_kept;
 use super::{anew, ended, is_refused, keeping, told};
-use crate::descriptor::{File, of_kind};
 use crate::vectors::one;
 use crate::{calls, real, refuse, result};
 
 /// What the kernel can't move data of at all?
 fn is_ours(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| !of_kind!(h, is_kernels()))
+    table::lookup(fd).is_some_and(|h| h.kind().is(Trait::OursAlone))
 }
 
 /// # Safety

@@ -54,14 +54,8 @@ impl Calls for Sctp {
             = getsockopt(level, name, value, len);
         setsockopt(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int
             = setsockopt(level, name, value, len);
-    }
-
-    unsafe fn listen(self, h: Handle, _fd: c_int, backlog: c_int) -> c_int {
-        sctp::listen(h, backlog)
-    }
-
-    unsafe fn shutdown(self, h: Handle, _fd: c_int, how: c_int) -> c_int {
-        sctp::shutdown(h, how)
+        listen(backlog: c_int) -> c_int = listen(backlog);
+        shutdown(how: c_int) -> c_int = shutdown(how);
     }
 
     as_vectors!(
@@ -120,15 +114,7 @@ impl File for Sctp {
         r
     }
 
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
-    }
-
     fn is_socket(self, _h: Handle) -> bool {
-        true
-    }
-
-    fn is_beyond_libc(self, _h: Handle) -> bool {
         true
     }
 }

@@ -4,6 +4,7 @@ use headwater_endpoints::endpoint::{self, Endpoint};
 use headwater_endpoints::stream::{TI_CAPABILITY, TI_GETINFO};
 use headwater_host::sys;
 use headwater_host::table::Handle;
+use headwater_streams::head::life;
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t,
     timespec,
@@ -62,7 +63,7 @@ impl Calls for Streams {
 impl File for Streams {
     fn goes(self, h: Handle, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         let after = streams::closing(fd, h);
-        then(call(), after, headwater_streams::head::life::After::finish)
+        then(call(), after, life::After::finish)
     }
 
     /// Never a cancellation point.
@@ -74,7 +75,7 @@ impl File for Streams {
     }
 
     fn copied(self, h: Handle, new: c_int) {
-        streams::duplicated(h, new);
+        life::duplicated(h, new);
         crate::stdio::follow(new);
     }
 
@@ -89,14 +90,6 @@ impl File for Streams {
             (libc::F_SETFL, r) if r >= 0 => set(),
             (_, r) => r,
         }
-    }
-
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
-    }
-
-    fn is_beyond_libc(self, _h: Handle) -> bool {
-        true
     }
 }
 
@@ -173,10 +166,6 @@ impl File for Endpoints {
             (Some(_), libc::F_GETFL) => libc::O_RDWR,
             _ => call(),
         }
-    }
-
-    fn is_kernels(self, _h: Handle) -> bool {
-        false
     }
 }
 

@@ -216,13 +216,12 @@ impl Place {
 
     /// Does some process live that may soon answer for it?
     pub fn has_holder(&self) -> bool {
-        self.is_current()
-            && self.slot().is_some_and(|slot| {
-                slot.holders.iter().any(|h| {
-                    let bits = h.load(Ordering::Relaxed);
-                    bits != 0 && !process::dead(Owner::from_bits(bits))
-                })
-            })
+        let lives = |holder: &AtomicU64| {
+            let bits = holder.load(Ordering::Relaxed);
+            bits != 0 && !process::dead(Owner::from_bits(bits))
+        };
+        let slot = self.slot().filter(|_| self.is_current());
+        slot.is_some_and(|slot| slot.holders.iter().any(lives))
     }
 }
 
@@ -275,10 +274,8 @@ fn map() -> Option<&'static Layout> {
         }
         Err(e) => {
             FAILED.store(1, Ordering::Relaxed);
-            log::write(
-                Level::Warn,
-                format_args!("no runtime folder, so no attached names: {e:?}"),
-            );
+            let told = "no runtime folder, so no attached names";
+            log::write(Level::Warn, format_args!("{told}: {e:?}"));
             None
         }
     }

@@ -68,10 +68,8 @@ pub fn next_request(fd: c_int) -> sys::Result<Option<Request>> {
         return Ok(None);
     };
     let [magic, what, ..] = received.body;
-    let all = [Request::Open, Request::Probe, Request::Watch];
-    Ok(all
-        .into_iter()
-        .find(|&request| magic == MAGIC && what == request as u64))
+    let mut all = [Request::Open, Request::Probe, Request::Watch].into_iter();
+    Ok(all.find(|&request| magic == MAGIC && what == request as u64))
 }
 
 pub fn answer_present(fd: c_int) {
@@ -152,13 +150,12 @@ fn wait_for_answer(fd: c_int) -> Result<Answer, Silence> {
 fn understand(received: Received) -> Result<Answer, Silence> {
     let [magic, what, more, ..] = received.body;
     match what {
-        SHARED | CONNECTION if magic == MAGIC && !received.has(4) => {
-            Err(Silence::Failed(libc::EMFILE))
-        }
-        SHARED if magic == MAGIC => Ok(Answer::Shared(received)),
-        CONNECTION if magic == MAGIC => Ok(Answer::Connection(received)),
-        PRESENT if magic == MAGIC => Ok(Answer::Present),
-        FAILED if magic == MAGIC => Ok(Answer::Failed(more as sys::Errno)),
+        _ if magic != MAGIC => Err(Silence::Failed(libc::EPROTO)),
+        SHARED | CONNECTION if !received.has(4) => Err(Silence::Failed(libc::EMFILE)),
+        SHARED => Ok(Answer::Shared(received)),
+        CONNECTION => Ok(Answer::Connection(received)),
+        PRESENT => Ok(Answer::Present),
+        FAILED => Ok(Answer::Failed(more as sys::Errno)),
         _ => Err(Silence::Failed(libc::EPROTO)),
     }
 }

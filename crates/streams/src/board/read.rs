@@ -92,19 +92,19 @@ fn read(pid: u32, all: &mut Vec<Listed>) {
     if board.owner.load(Relaxed) == owner.bits() {
         let now = sys::now() / 1_000_000_000;
         let top = (board.top.load(Acquire) as usize).min(MOST);
-        all.extend(
-            board.slots[..top]
-                .iter()
-                .filter_map(|s| listed(pid, s, now)),
-        );
+        let slots = board.slots[..top].iter();
+        all.extend(slots.filter_map(|s| listed(pid, s, now)));
     }
-    // SAFETY: mapped just now with this size; nothing refers to it any more.
-    let _ = unsafe {
-        sys::munmap(
-            core::ptr::from_ref(board).cast_mut().cast(),
-            size_of::<Layout>(),
-        )
-    };
+    // SAFETY: nothing refers to it any more.
+    unsafe { unmap(board) };
+}
+
+/// # Safety
+/// From [`open_board`], and not used any more.
+unsafe fn unmap(board: &'static Layout) {
+    let at = core::ptr::from_ref(board).cast_mut().cast();
+    // SAFETY: mapped with this size.
+    let _ = unsafe { sys::munmap(at, size_of::<Layout>()) };
 }
 
 /// What `streams.PID` says: the number of the memfd, and the process's owner bits.
@@ -115,27 +115,23 @@ fn parse(entry: &[u8]) -> Option<(u32, Owner)> {
 
 /// Another process's board. ENOENT: the process has none any more.
 fn open_board(pid: u32, memfd: u32) -> sys::Result<&'static Layout> {
-    let size = size_of::<Layout>();
     let fd = open_of(pid, memfd)?;
-    let mapped = map_sealed(fd, size);
+    let mapped = map_sealed(fd, size_of::<Layout>());
     let _ = sys::close(fd);
     // SAFETY: a mapping of that size, and any bits are valid.
     let board = unsafe { &*(mapped.ok_or(libc::ENOENT)? as *const Layout) };
     if board.magic.load(Acquire) == MAGIC && board.abi.load(Relaxed) == ABI {
         return Ok(board);
     }
-    // SAFETY: as in `read`.
-    let _ = unsafe { sys::munmap(core::ptr::from_ref(board).cast_mut().cast(), size) };
+    // SAFETY: nobody has seen it.
+    unsafe { unmap(board) };
     Err(libc::EPROTO)
 }
 
 fn open_of(pid: u32, fd: u32) -> sys::Result<i32> {
+    const FLAGS: i32 = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let path = std::ffi::CString::new(format!("/proc/{pid}/fd/{fd}")).map_err(|_| libc::EINVAL)?;
-    sys::open(
-        &path,
-        libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK,
-        0,
-    )
+    sys::open(&path, FLAGS, 0)
 }
 
 /// Maps a file for reading, if it has that size and keeps it.
@@ -160,10 +156,7 @@ fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
         pid,
         fd,
         name: text(&slot.name),
-        modules: slot.pushed[..modules]
-            .iter()
-            .map(|m| text(core::slice::from_ref(m)))
-            .collect(),
+        modules: slot.pushed[..modules].chunks(1).map(text).collect(),
         hiwat: slot.hiwat.load(Relaxed) as u64,
         lowat: slot.lowat.load(Relaxed) as u64,
         age_seconds: now.saturating_sub(slot.since.load(Relaxed)),
@@ -182,9 +175,11 @@ fn listed(pid: u32, slot: &Slot, now: u64) -> Option<Listed> {
 /// What a pipe's segment says.
 fn look_into(listed: &mut Listed, memfd: u32, slot: &Slot) -> Option<()> {
     let fd = open_of(listed.pid, memfd).ok()?;
-    let found = map_segment(fd, slot.inode.load(Relaxed));
+    let size = HEADER_SIZE + 2 * RING;
+    let is_same = sys::fstat(fd).is_ok_and(|st| st.st_ino == slot.inode.load(Relaxed));
+    let found = is_same.then(|| map_sealed(fd, size)).flatten();
     let _ = sys::close(fd);
-    let (base, size) = found?;
+    let base = found?;
     let side = slot.side.load(Relaxed) & 1;
     let is_fifo = listed.name == "fifo";
     // SAFETY: a mapped segment of this size, read by atomics only.
@@ -222,22 +217,10 @@ unsafe fn waits(base: *mut u8, ring: u32) -> Waits {
     }
 }
 
-fn map_segment(fd: i32, inode: u64) -> Option<(*mut u8, usize)> {
-    let size = HEADER_SIZE + 2 * RING;
-    let same = sys::fstat(fd).is_ok_and(|st| st.st_ino == inode);
-    same.then(|| map_sealed(fd, size))
-        .flatten()
-        .map(|at| (at, size))
-}
-
 fn text(words: &[AtomicU64]) -> String {
-    let bytes: Vec<u8> = words
-        .iter()
-        .flat_map(|w| w.load(Relaxed).to_le_bytes())
-        .take_while(|b| *b != 0)
-        .collect();
+    let bytes = words.iter().flat_map(|w| w.load(Relaxed).to_le_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|b| *b != 0).collect();
+    let printable = |c: char| if c.is_control() { '?' } else { c };
     let text = String::from_utf8_lossy(&bytes);
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    text.chars().map(printable).collect()
 }

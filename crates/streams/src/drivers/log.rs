@@ -113,7 +113,7 @@ fn request(q: Queue, m: Message) {
     let data = m.to_data();
     let traces = reply::command(&m) == Some(I_TRCLOG);
     if !known
-        || !reply::is_str(&m)
+        || reply::is_transparent(&m)
         || traces && (data.is_empty() || !data.len().is_multiple_of(size))
     {
         return reply::refuse(q, m, libc::EINVAL);
@@ -237,10 +237,8 @@ fn hand_out(perimeter: &Perimeter, line: &Line, text: &[u8], numbers: [u32; 3]) 
             at += 1;
             // One that is linked below a multiplexer runs elsewhere.
             let here = core::ptr::eq(receiver.read.perimeter(), perimeter);
-            receiver
-                .wants(line)
-                .filter(|_| here)
-                .map(|kind| (receiver.read, kind))
+            let kind = receiver.wants(line).filter(|_| here);
+            kind.map(|kind| (receiver.read, kind))
         };
         if let Some((read, kind)) = next
             && read.canputnext()
@@ -254,13 +252,9 @@ impl Receiver {
     /// As which kind it wants a line: its place in [`NUMBERS`].
     fn wants(&self, line: &Line) -> Option<usize> {
         let [error, trace, console] = line.kinds();
-        if error && self.errors {
-            return Some(0);
-        }
-        if trace && self.traces.iter().any(|ids| ids.matches(line)) {
-            return Some(1);
-        }
-        (console && self.console).then_some(2)
+        let traced = trace && self.traces.iter().any(|ids| ids.matches(line));
+        let wanted = [error && self.errors, traced, console && self.console];
+        wanted.iter().position(|&is| is)
     }
 }
 

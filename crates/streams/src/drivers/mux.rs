@@ -102,11 +102,8 @@ impl Module for Mux {
 
 impl Mux {
     fn request(&self, q: Queue, mut m: Message) {
-        let (command, block) = (
-            reply::command(&m),
-            m.take_rest().and_then(|d| d.read::<linkblk>()),
-        );
-        let done = match (command, block) {
+        let block = m.take_rest().and_then(|d| d.read::<linkblk>());
+        let done = match (reply::command(&m), block) {
             (Some(I_LINK | I_PLINK), Some(block)) => link(q, &block),
             (Some(I_UNLINK | I_PUNLINK), Some(block)) => unlink(block.l_index),
             _ => Err(libc::EINVAL),
@@ -166,13 +163,11 @@ fn link(q: Queue, block: &linkblk) -> Result<(), c_int> {
     }
     // SAFETY: the head that asks to link gives its own pair, which lives until it is unlinked.
     let below = unsafe { Queue::from_raw(block.l_qbot) }.write();
-    set_lower::<Mux>(
-        below,
-        Lower {
-            above: Cell::new(Some(q.read())),
-            hung_up: Cell::new(false),
-        },
-    );
+    let lower = Lower {
+        above: Cell::new(Some(q.read())),
+        hung_up: Cell::new(false),
+    };
+    set_lower::<Mux>(below, lower);
     LINKS.enter().push(Link {
         index: block.l_index,
         below,
@@ -201,16 +196,20 @@ impl Multiplexer for Mux {
         match m.kind() {
             M_FLUSH => flush_below(q, m),
             M_HANGUP | M_ERROR => gave_up(lower, q),
-            M_DATA | M_PROTO | M_PCPROTO | M_SIG | M_PCSIG => up(lower, q, m),
+            M_DATA | M_PROTO | M_PCPROTO | M_SIG | M_PCSIG => {
+                if let Some(above) = lower.above.get() {
+                    echo::send(q, above, m);
+                }
+            }
             _ => {}
         }
     }
 
     fn lrsrv(lower: &Lower, q: Queue) {
-        let Some(above) = lower.above.get() else {
-            return q.flushq(Flush::All);
-        };
-        q.forward_by(above);
+        match lower.above.get() {
+            Some(above) => q.forward_by(above),
+            None => q.flushq(Flush::All),
+        }
     }
 
     /// Room below again.
@@ -218,12 +217,6 @@ impl Multiplexer for Mux {
         if let Some(above) = lower.above.get() {
             above.write().qenable();
         }
-    }
-}
-
-fn up(lower: &Lower, q: Queue, m: Message) {
-    if let Some(above) = lower.above.get() {
-        echo::send(q, above, m);
     }
 }
 

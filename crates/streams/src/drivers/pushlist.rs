@@ -36,9 +36,7 @@ pub fn modules_for(device: &str, minor: u32) -> Vec<String> {
 
 /// The entry that a minor device belongs to.
 pub fn find(device: &str, minor: u32) -> Option<Entry> {
-    list()
-        .into_iter()
-        .find(|e| e.device == device && e.minors.contains(minor))
+    list().into_iter().find(|e| e.is_of(device, minor))
 }
 
 /// The whole table.
@@ -68,10 +66,8 @@ pub fn set(entry: Entry) -> Result<(), Errno> {
 pub fn remove(device: &str, minor: u32) -> Result<(), Errno> {
     folder::locked(LOCK, || {
         let mut all = list();
-        let at = all
-            .iter()
-            .position(|e| e.device == device && e.minors.contains(minor))
-            .ok_or(libc::ENODEV)?;
+        let at = all.iter().position(|e| e.is_of(device, minor));
+        let at = at.ok_or(libc::ENODEV)?;
         if matches!(all[at].minors, Minors::Range(first, _) if first != minor) {
             return Err(libc::ERANGE);
         }
@@ -117,6 +113,10 @@ impl Entry {
         };
         let modules = self.modules.join(" ");
         format!("{} {first} {last} {modules}\n", self.device)
+    }
+
+    fn is_of(&self, device: &str, minor: u32) -> bool {
+        self.device == device && self.minors.contains(minor)
     }
 
     fn makes_sense(&self) -> bool {

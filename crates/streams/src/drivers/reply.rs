@@ -25,20 +25,14 @@ pub fn command(m: &Message) -> Option<c_int> {
     m.read::<i32>()
 }
 
-/// I_STR, whose data stand behind?
-pub fn is_str(m: &Message) -> bool {
-    m.read::<iocblk>()
-        .is_some_and(|ioc| ioc.ioc_count != TRANSPARENT)
-}
-
-/// ioctl(2) itself, rather than I_STR?
+/// ioctl(2) itself, rather than I_STR, whose data stand behind?
 pub fn is_transparent(m: &Message) -> bool {
-    m.read::<iocblk>()
-        .is_some_and(|ioc| ioc.ioc_count == TRANSPARENT)
+    m.read()
+        .is_some_and(|ioc: iocblk| ioc.ioc_count == TRANSPARENT)
 }
 
 /// The argument of a request; EINVAL for one that is too short. Also to be given the M_IOCDATA that follow.
-pub fn argument<T: Plain>(q: Queue, mut m: Message) -> Argument<T> {
+pub fn argument<T: Plain>(q: Queue, m: Message) -> Argument<T> {
     if m.kind() == M_IOCTL {
         if !is_transparent(&m) {
             return first(q, m);
@@ -47,19 +41,13 @@ pub fn argument<T: Plain>(q: Queue, mut m: Message) -> Argument<T> {
         copy_in(q, m, at, size_of::<T>(), at);
         return Argument::Nothing;
     }
-    let Some(response) = m.read::<copyresp>() else {
-        return Argument::Nothing;
-    };
-    if !response.cp_rval.is_null() {
-        // The head has told its caller.
-        return Argument::Nothing;
+    match step(&m) {
+        // Where the copy failed the head has told its caller.
+        None => {}
+        Some(0) => done(q, m, 0),
+        Some(_) => return first(q, m),
     }
-    if response.cp_private.is_null() {
-        m.take_rest();
-        done(q, m, 0);
-        return Argument::Nothing;
-    }
-    first(q, m)
+    Argument::Nothing
 }
 
 /// The structure that the data begins with.
@@ -78,10 +66,8 @@ fn first<T: Plain>(q: Queue, m: Message) -> Argument<T> {
 /// failed, or for another message.
 pub fn step(m: &Message) -> Option<usize> {
     let response: copyresp = m.read().filter(|_| m.kind() == M_IOCDATA)?;
-    response
-        .cp_rval
-        .is_null()
-        .then(|| response.cp_private.addr())
+    let copied = response.cp_rval.is_null();
+    copied.then(|| response.cp_private.addr())
 }
 
 /// The address in a transparent M_IOCTL.

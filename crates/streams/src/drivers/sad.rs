@@ -121,16 +121,12 @@ fn set(wanted: &StrAPush) -> Result<(), c_int> {
             pushlist::Minors::Range(first, last)
         }
     };
-    let names = wanted
-        .list
-        .get(..wanted.npush as usize)
-        .ok_or(libc::EINVAL)?;
-    if !names.iter().all(|n| is_module(n)) {
+    let names = wanted.list.get(..wanted.npush as usize);
+    let names = names.ok_or(libc::EINVAL)?.iter();
+    if !names.clone().all(|n| is_module(n)) {
         return Err(libc::EINVAL);
     }
-    let modules = names
-        .iter()
-        .map(|n| String::from_utf8_lossy(word(n)).into_owned());
+    let modules = names.map(|n| String::from_utf8_lossy(word(n)).into_owned());
     pushlist::set(Entry {
         device,
         minors,
@@ -162,48 +158,38 @@ fn look_up(asked: StrAPush) -> Result<StrAPush, c_int> {
 }
 
 fn device(major: c_int) -> Result<String, c_int> {
-    let entry = u32::try_from(major)
-        .ok()
-        .and_then(registry::device_by_major);
-    Ok(entry.ok_or(libc::EINVAL)?.name().to_string())
+    let major = u32::try_from(major).map_err(|_| libc::EINVAL)?;
+    let entry = registry::device_by_major(major).ok_or(libc::EINVAL)?;
+    Ok(entry.name().to_string())
 }
 
 /// SAD_VML: 0 if all modules of the list are known, 1 if not. EINVAL for an impossible length.
 fn validate(q: Queue, m: Message) {
     let step = reply::step(&m);
+    if step.is_none() && m.kind() != M_IOCTL {
+        return;
+    }
+    if step.is_none() && reply::is_transparent(&m) {
+        let _ = reply::argument::<StrList>(q, m);
+        return;
+    }
+    let data = m.to_data();
+    if step == Some(NAMES) {
+        return names(q, m, &data, data.len() / NAME * NAME);
+    }
+    let list = Message::data(&data).read::<StrList>();
+    let Some(list) = list.filter(|list| (1..=MOST_NAMES).contains(&list.count)) else {
+        return reply::refuse(q, m, libc::EINVAL);
+    };
+    let size = list.count as usize * NAME;
     match step {
-        None if m.kind() != M_IOCTL => {}
-        None if reply::is_transparent(&m) => {
-            let _ = reply::argument::<StrList>(q, m);
-        }
-        None => {
-            let data = m.to_data();
-            match Message::data(&data).read::<StrList>() {
-                Some(list) if is_length(list.count) => {
-                    names(q, m, &data[size_of::<StrList>()..], list.count);
-                }
-                _ => reply::refuse(q, m, libc::EINVAL),
-            }
-        }
-        Some(NAMES) => {
-            let data = m.to_data();
-            names(q, m, &data, (data.len() / NAME) as c_int);
-        }
-        Some(_) => match Message::data(&m.to_data()).read::<StrList>() {
-            Some(list) if is_length(list.count) => {
-                reply::copy_in(q, m, list.names, list.count as usize * NAME, NAMES);
-            }
-            _ => reply::refuse(q, m, libc::EINVAL),
-        },
+        None => names(q, m, &data[size_of::<StrList>()..], size),
+        Some(_) => reply::copy_in(q, m, list.names, size, NAMES),
     }
 }
 
-fn is_length(count: c_int) -> bool {
-    (1..=MOST_NAMES).contains(&count)
-}
-
-fn names(q: Queue, m: Message, data: &[u8], count: c_int) {
-    let Some(data) = data.get(..count as usize * NAME) else {
+fn names(q: Queue, m: Message, data: &[u8], size: usize) {
+    let Some(data) = data.get(..size) else {
         return reply::refuse(q, m, libc::EINVAL);
     };
     let known = data.chunks(NAME).all(is_module);

@@ -26,12 +26,10 @@ pub fn end(head: &'static Head, let_go: LetGo) {
     }
     linking::unlink_all(head, let_go);
     signals::forget(head);
-    let shared = inside(head, |l| {
-        l.driver
-            .get()
-            .is_some_and(|d| d.shared_perimeter().is_some())
-    }) == Some(true);
+    let mut shared = false;
     inside(head, |local| {
+        let driver = local.driver.get();
+        shared = driver.is_some_and(|d| d.shared_perimeter().is_some());
         // SAFETY: inside the perimeter; the pairs are linked below the head, the topmost first.
         unsafe {
             while local.modules.borrow_mut().pop().is_some() {

@@ -50,12 +50,8 @@ pub unsafe fn prepare(envp: *const *const c_char, others: &[(&str, &str)]) -> Op
         // A FIFO has one bell, and perhaps a gate.
         let second = opening::gate(h).or(pipe.gate()).unwrap_or(second);
         let [shadow, memory] = [fd, memfd].map(identity);
-        text.push_str(&format!(
-            "{fd}:{}:{}:{}:{first}:{second}:{shadow}:{memory};",
-            head.side(),
-            kind,
-            memfd
-        ));
+        let side = head.side();
+        text += &format!("{fd}:{side}:{kind}:{memfd}:{first}:{second}:{shadow}:{memory};");
         for hidden in [memfd, first, second] {
             if sys::fcntl(hidden, libc::F_SETFD, 0).is_ok() {
                 opened.push(hidden);
@@ -82,10 +78,8 @@ pub unsafe fn with_variables(
     if ours.is_empty() {
         return None;
     }
-    let variables: Vec<CString> = ours
-        .iter()
-        .filter_map(|(name, text)| CString::new(format!("{name}={text}")).ok())
-        .collect();
+    let variable = |(name, text): &&(&str, &str)| CString::new(format!("{name}={text}")).ok();
+    let variables: Vec<CString> = ours.iter().filter_map(variable).collect();
     let mut pointers = Vec::new();
     let mut at = envp;
     // SAFETY: C strings up to a null, as the caller says.

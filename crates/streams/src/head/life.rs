@@ -84,9 +84,7 @@ pub fn pipe(flags: i32) -> Result<[i32; 2], Errno> {
 pub fn close(fd: i32, h: Handle) {
     let after = closing(fd, h);
     let _ = sys::close(fd);
-    if let Some(after) = after {
-        after.finish();
-    }
+    after.into_iter().for_each(After::finish);
 }
 
 /// An open fails: closes what it has made, unless another thread has done so by then.
@@ -349,12 +347,9 @@ pub fn bury() {
             return (Vec::new(), false);
         }
         let crowded = lists.retired.len().saturating_sub(MOST_RETIRED);
-        let least = |place| {
-            if place < crowded {
-                SHORTEST
-            } else {
-                RETIREMENT
-            }
+        let least = |place| match place < crowded {
+            true => SHORTEST,
+            false => RETIREMENT,
         };
         let mut old = Vec::new();
         for gone in lists.retired.take_free(least) {
@@ -509,20 +504,15 @@ pub fn set_nonblocking(h: Handle, on: bool) {
 /// Has forks hold what streams have: nobody changes lists or queues while the process is copied; afterwards both sides go on.
 pub fn look_after_forks() {
     lifecycle::add(Part::Perimeters, tending::before_fork, tending::after_fork);
-    lifecycle::add(
-        Part::Background,
-        background::before_fork,
-        background::after_fork,
-    );
+    let (before, after) = (background::before_fork, background::after_fork);
+    lifecycle::add(Part::Background, before, after);
     lifecycle::add(Part::Heads, before_fork, after_fork);
     // Procedures of drivers close what is below them.
-    lifecycle::add_told(Part::Perimeters, told);
-}
-
-fn told(moment: &mut Moment) {
-    if let Moment::Leaving = moment {
-        exiting();
-    }
+    lifecycle::add_told(Part::Perimeters, |moment| {
+        if let Moment::Leaving = moment {
+            exiting();
+        }
+    });
 }
 
 fn before_fork() -> bool {

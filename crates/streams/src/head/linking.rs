@@ -95,7 +95,7 @@ pub fn link(
     };
     lower.words().set(state::LINKED);
     let cmd = if persistent { I_PLINK } else { I_LINK };
-    let answer = ask(head, cmd, head_wq(head)?, head_wq(lower)?, id);
+    let answer = ask(head, cmd, lower, id);
     let device = local::device(head);
     LINKS.enter().links.push(Link {
         id,
@@ -168,7 +168,7 @@ fn links_that(wanted: impl Fn(&Link) -> bool) -> Vec<c_int> {
 fn unlink_one(head: &'static Head, id: c_int, cmd: c_int, let_go: LetGo) -> Result<(), Errno> {
     let find = |table: &Table| Some(table.links.iter().find(|l| l.id == id)?.lower);
     let lower = find(&LINKS.enter()).ok_or(libc::EINVAL)?;
-    ask(head, cmd, head_wq(head)?, head_wq(lower)?, id)?;
+    ask(head, cmd, lower, id)?;
     undo(id, let_go);
     local::inside(head, |l| l.links.set(l.links.get().saturating_sub(1)));
     Ok(())
@@ -197,13 +197,8 @@ fn head_wq(head: &Head) -> Result<Queue, Errno> {
 }
 
 /// Sends M_IOCTL with a linkblk to the multiplexer.
-fn ask(
-    head: &'static Head,
-    cmd: c_int,
-    upper: Queue,
-    lower: Queue,
-    id: c_int,
-) -> Result<(), Errno> {
+fn ask(head: &'static Head, cmd: c_int, lower: &Head, id: c_int) -> Result<(), Errno> {
+    let (upper, lower) = (head_wq(head)?, head_wq(lower)?);
     // The driver's queue is the last below the head.
     let top = upper.from_here().last().unwrap_or(upper);
     let block = linkblk {

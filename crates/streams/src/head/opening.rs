@@ -70,11 +70,13 @@ pub fn begin(opened: Opened, flags: c_int, close: impl FnOnce(Opened)) -> Result
     let Some(gate) = named_gate(h) else {
         return Ok(());
     };
-    let marked = Opened {
-        handle: h,
-        ..opened
+    let close = |_: &Errno| {
+        close(Opened {
+            handle: h,
+            ..opened
+        })
     };
-    match gate::pass(gate, flags).inspect_err(|_| close(marked))? {
+    match gate::pass(gate, flags).inspect_err(close)? {
         // Descriptor and open may be others by now: another thread can close what is still being opened.
         Some(open) if table::stream(fd) == Some(h) => keep(h, open),
         Some(open) => hidden::close(open),

@@ -215,12 +215,8 @@ pub fn send_body(head: &Head, data: &[u8]) -> Result<Option<[u8; 16]>, Errno> {
     }
     let memfd = sealed(data)?;
     let sequence = next_sequence();
-    let sent = transmit(
-        head,
-        [cargo::BODY, data.len() as u64, 0],
-        sequence,
-        &[memfd],
-    );
+    let what = [cargo::BODY, data.len() as u64, 0];
+    let sent = transmit(head, what, sequence, &[memfd]);
     let _ = sys::close(memfd);
     match sent {
         Ok(()) => {

@@ -77,27 +77,21 @@ pub unsafe fn transparent(head: &'static Head, cmd: c_int, arg: usize) -> Result
     }
     let mut message = ioctl_message(cmd, &arg.to_ne_bytes(), TRANSPARENT);
     let id = begin(head, u64::MAX)?;
-    let result = loop {
-        let answer = match exchange(head, id, message, u64::MAX) {
-            Ok(answer) => answer,
-            Err(e) => break Err(e),
-        };
-        match answer.kind() {
-            // SAFETY: by the caller a module that knows the request may read and write where its argument leads.
-            M_COPYIN | M_COPYOUT => match unsafe { copied(answer) } {
-                Ok(next) => message = next,
-                Err(e) => break Err(e),
-            },
-            _ => {
-                let Some(ioc) = answer.read::<iocblk>() else {
-                    break Err(libc::EPROTO);
-                };
-                break outcome(&answer, &ioc, libc::ENOTTY).map(|()| ioc.ioc_rval);
+    let answered = move || -> Result<Message, Errno> {
+        loop {
+            let answer = exchange(head, id, message, u64::MAX)?;
+            if !matches!(answer.kind(), M_COPYIN | M_COPYOUT) {
+                return Ok(answer);
             }
+            // SAFETY: by the caller a module that knows the request may read and write where its argument leads.
+            message = unsafe { copied(answer) }?;
         }
     };
+    let answer = answered();
     over(head);
-    result
+    let answer = answer?;
+    let ioc: iocblk = answer.read().ok_or(libc::EPROTO)?;
+    outcome(&answer, &ioc, libc::ENOTTY).map(|()| ioc.ioc_rval)
 }
 
 /// The answer to an M_IOCTL.

@@ -231,16 +231,11 @@ pub fn after_fork() {
 
 /// A message of a band came up.
 pub fn arrived(head: &Head, band: u8) {
-    if band == 0 {
-        tell(
-            head,
-            S_INPUT | S_RDNORM,
-            POLL_IN,
-            libc::POLLIN | libc::POLLRDNORM,
-        );
-    } else {
-        tell_of_band(head);
-    }
+    let (events, bits) = match band {
+        0 => (S_RDNORM, libc::POLLRDNORM),
+        _ => (S_RDBAND, libc::POLLRDBAND),
+    };
+    tell(head, S_INPUT | events, POLL_IN, libc::POLLIN | bits);
 }
 
 /// A high-priority message came up.
@@ -267,10 +262,9 @@ pub fn resumed(head: &Head) {
 
 /// Told once.
 pub fn hung_up(head: &Head) {
-    if head.told.hangup.swap(1, Relaxed) != 0 {
-        return;
+    if head.told.hangup.swap(1, Relaxed) == 0 {
+        tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
     }
-    tell(head, S_HANGUP, POLL_HUP, libc::POLLHUP);
 }
 
 /// M_SIG: SIGPOLL goes to those who asked for S_MSG; other signals would go to a controlling terminal's group, and no
@@ -278,16 +272,12 @@ pub fn hung_up(head: &Head) {
 pub fn asked_for(head: &Head, signal: c_int) {
     if signal == libc::SIGPOLL {
         const POLLMSG: i16 = 0x400;
-        tell(
-            head,
-            S_MSG,
-            POLL_MSG,
-            libc::POLLIN | libc::POLLRDNORM | POLLMSG,
-        );
+        let bits = libc::POLLIN | libc::POLLRDNORM | POLLMSG;
+        tell(head, S_MSG, POLL_MSG, bits);
     }
 }
 
-/// `band` are poll(2)'s event bits, as Linux has them in si_band.
+/// `band` are poll(2)'s event bits, as Linux has them in si_band. Of what came in a band who asked for S_BANDURG is told by SIGURG.
 fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     if head.signals.load(Relaxed) & events == 0 {
         return;
@@ -295,25 +285,10 @@ fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     REGISTERED.with(|list| {
         for r in list.iter() {
             if r.head == head.index && r.events & events != 0 {
-                send(r.pid, libc::SIGPOLL, code, band);
+                let urgent = events & S_RDBAND != 0 && r.events & S_BANDURG != 0;
+                let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
+                send(r.pid, signal, code, band);
             }
-        }
-    });
-}
-
-/// S_RDBAND, with SIGURG for those who asked for S_BANDURG; S_INPUT is about bands too.
-fn tell_of_band(head: &Head) {
-    if head.signals.load(Relaxed) & (S_RDBAND | S_INPUT) == 0 {
-        return;
-    }
-    REGISTERED.with(|list| {
-        for r in list.iter() {
-            if r.head != head.index || r.events & (S_RDBAND | S_INPUT) == 0 {
-                continue;
-            }
-            let urgent = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
-            let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
-            send(r.pid, signal, POLL_IN, libc::POLLIN | libc::POLLRDBAND);
         }
     });
 }

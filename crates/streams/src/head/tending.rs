@@ -79,10 +79,8 @@ pub fn unwatch(head: &Head) {
 /// Takes every perimeter: the child's copies are made at a message boundary.
 pub fn before_fork() -> bool {
     all(&reclaim::enter()).for_each(Head::look_for_names);
-    HELD.store(
-        Box::into_raw(Box::new((fork::hold_all(), linking::hold()))),
-        Release,
-    );
+    let held = Box::new((fork::hold_all(), linking::hold()));
+    HELD.store(Box::into_raw(held), Release);
     true
 }
 

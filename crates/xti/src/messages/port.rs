@@ -81,20 +81,15 @@ impl Port for Messages {
         let same = on.acceptor() == self.acceptor();
         match (on.acceptor(), on.endpoint(), self.endpoint()) {
             (Some(acceptor), _, _) => {
-                self.request(
-                    &Request::ConnRes {
-                        acceptor,
-                        opts,
-                        seq,
-                    },
-                    data,
-                )?;
+                let request = Request::ConnRes {
+                    acceptor,
+                    opts,
+                    seq,
+                };
+                self.request(&request, data)?;
                 if !same {
-                    self.users(|users| {
-                        users
-                            .get_mut(&acceptor)
-                            .map(|user| user.state = State::DataXfer)
-                    });
+                    let connected = |user: &mut User| user.state = State::DataXfer;
+                    self.users(|users| users.get_mut(&acceptor).map(connected));
                 }
             }
             // In direct mode it has no stream to be named by.
