@@ -7,7 +7,7 @@ use headwater_host::epoll;
 use headwater_host::next::keep_errno;
 use headwater_host::table::{self, Handle};
 use headwater_sockets::ending::AfterClose;
-use headwater_sockets::{inherit, life, options};
+use headwater_sockets::{confine, inherit, life, options};
 use libc::{c_int, c_ulong};
 
 use crate::{real, refuse};
@@ -95,6 +95,11 @@ pub trait File: Copy {
     fn is_socket(self, _h: Handle) -> bool {
         false
     }
+
+    /// Has it something that the C library would not find behind its number?
+    fn is_beyond_libc(self, _h: Handle) -> bool {
+        false
+    }
 }
 
 /// `after` what went, with errno as it was left.
@@ -172,6 +177,10 @@ impl File for Connections {
 
     fn is_socket(self, _h: Handle) -> bool {
         true
+    }
+
+    fn is_beyond_libc(self, h: Handle) -> bool {
+        confine::has_rest(h)
     }
 }
 

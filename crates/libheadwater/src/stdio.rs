@@ -8,9 +8,10 @@ use std::alloc::{alloc, alloc_zeroed};
 use headwater_host::sync::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use headwater_host::table::{self, Kind};
 use headwater_host::{next, process, sys};
-use headwater_sockets::{confine, life};
+use headwater_sockets::life;
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 
+use crate::descriptor::{File as _, of_kind};
 use crate::file::{FilePtr, Held, NO_READS, NO_WRITES, USER_BUF};
 use crate::given::Text;
 use crate::real::seldom::{self, Progress};
@@ -338,11 +339,7 @@ fn make(
 
 /// A stream, an SCTP socket, or one of which something is left that the kernel does not have?
 pub fn is_ours(fd: c_int) -> bool {
-    table::lookup(fd).is_some_and(|h| match h.kind() {
-        Kind::Stream | Kind::Sctp => true,
-        Kind::Socket => confine::has_rest(h),
-        _ => false,
-    })
+    table::lookup(fd).is_some_and(|h| of_kind!(h, is_beyond_libc()))
 }
 
 /// The same, or a connection that is looked after?

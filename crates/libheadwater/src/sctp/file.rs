@@ -117,4 +117,8 @@ impl File for Sctp {
     fn is_socket(self, _h: Handle) -> bool {
         true
     }
+
+    fn is_beyond_libc(self, _h: Handle) -> bool {
+        true
+    }
 }

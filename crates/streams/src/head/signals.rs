@@ -277,7 +277,8 @@ pub fn asked_for(head: &Head, signal: c_int) {
     }
 }
 
-/// `band` are poll(2)'s event bits, as Linux has them in si_band. Of what came in a band who asked for S_BANDURG is told by SIGURG.
+/// `band` are poll(2)'s event bits, as Linux has them in si_band. Of what came in a band who asked for S_RDBAND with S_BANDURG is told by
+/// SIGURG.
 fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     if head.signals.load(Relaxed) & events == 0 {
         return;
@@ -285,7 +286,8 @@ fn tell(head: &Head, events: u32, code: c_int, band: i16) {
     REGISTERED.with(|list| {
         for r in list.iter() {
             if r.head == head.index && r.events & events != 0 {
-                let urgent = events & S_RDBAND != 0 && r.events & S_BANDURG != 0;
+                let asks = r.events & (S_RDBAND | S_BANDURG) == S_RDBAND | S_BANDURG;
+                let urgent = events & S_RDBAND != 0 && asks;
                 let signal = if urgent { libc::SIGURG } else { libc::SIGPOLL };
                 send(r.pid, signal, code, band);
             }
