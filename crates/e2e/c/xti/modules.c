@@ -147,6 +147,24 @@ BY_MESSAGES(expedited_goes_ahead_by_packets, "timod(7M), RFC 9260 6.6") {
     rcv(p.server, "urgent", T_EXPEDITED);
     rcv(p.server, "normal", 0);
 }
+BY_MESSAGES(looked_for_over_and_over_by_packets, "poll(2), epoll_wait(2), XNS 5.2 TNODATA") {
+    by("udp");
+    struct pair p = connected();
+    snd(p.client, "a", 0);
+    await(events(p.server, POLLIN, 0));
+    rcv(p.server, "a", 0);
+    struct epoll_event want = {EPOLLIN, {.fd = p.server}}, told;
+    int set = must(epoll_create1(0));
+    must(epoll_ctl(set, EPOLL_CTL_ADD, p.server, &want));
+    snd(p.client, "b", 0);
+    await(epoll_wait(set, &told, 1, 0) == 1);
+    rcv(p.server, "b", 0);
+    set_nonblock(p.server, 1);
+    snd(p.client, "c", 0);
+    char text[8];
+    int flags;
+    await(t_rcv(p.server, text, sizeof text, &flags) == 1);
+}
 BY_MESSAGES(runs_full, "timod(7M), XNS 5.2 TFLOW") {
     struct pair p = connected_nonblock();
     int flags;
@@ -471,7 +489,8 @@ CASE(signals_a_datagram, "streamio(7I) I_SETSIG") {
 SUITE(FOR_BOTH(ALL, local_calls), FOR_BOTH(ALL, binds_busy), FOR_BOTH(COTS, connects),
       FOR_BOTH(COTS, waits_for_a_connection), FOR_BOTH(COTS, accepts_on_itself), FOR_BOTH(COTS, rejects),
       FOR_BOTH(COTS, connects_to_nobody), FOR_BOTH(COTS, moves_data), FOR_BOTH(LOOP, keeps_boundaries),
-      FOR_BOTH(COTS, expedited), FOR_BOTH(SCTP, expedited_goes_ahead_by_packets), FOR_BOTH(COTS, runs_full),
+      FOR_BOTH(COTS, expedited), FOR_BOTH(SCTP, expedited_goes_ahead_by_packets),
+      FOR_BOTH(SCTP, looked_for_over_and_over_by_packets), FOR_BOTH(COTS, runs_full),
       FOR_BOTH(ORD & ~SCTP, releases_when_full),
       FOR_BOTH(ORD & ~SCTP, releases), FOR_BOTH(COTS, disconnects), FOR_BOTH(COTS, out_of_state),
       FOR_BOTH(CLTS, datagrams), FOR_BOTH(CLTS, undelivered), FOR_BOTH(ALL, options),

@@ -58,6 +58,10 @@ impl Set {
     /// A look before the first sleep: what it ends with, if it does; else when that was, if it is known.
     fn begin(&self, out: &mut [epoll_event], timeout: Option<u64>) -> Result<i32, Option<u64>> {
         signal::begin_wait_for_any();
+        if timeout == Some(0) {
+            // Who looks over and over waits too.
+            stand_in::turn(timeout);
+        }
         let (n, now) = self.look(out, timeout == Some(0));
         match n > 0 || timeout == Some(0) {
             true => Ok(self.leave(n)),

@@ -5,7 +5,7 @@ use core::time::Duration;
 use headwater_channel::lock::Taken;
 use headwater_channel::ring::{Meta, Ring};
 use headwater_host::sys::Errno;
-use headwater_host::{process, signal, sys};
+use headwater_host::{process, signal, stand_in, sys};
 use libc::iovec;
 
 use super::arming::Want;
@@ -106,6 +106,8 @@ impl Head {
             if deadline.is_none()
                 && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
             {
+                // Who asks over and over waits too.
+                stand_in::turn(Some(0));
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {

@@ -1,7 +1,7 @@
 //! read(2) and readv(2), in the read modes of I_SRDOPT.
 
 use headwater_host::sys::Errno;
-use headwater_host::{process, signal};
+use headwater_host::{process, signal, stand_in};
 use libc::iovec;
 
 use super::arming::Want;
@@ -133,6 +133,8 @@ impl Head {
             if deadline.is_none()
                 && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
             {
+                // Who asks over and over waits too.
+                stand_in::turn(Some(0));
                 return Err(libc::EAGAIN);
             }
             self.wait_for_message(seen, deadline)?;

@@ -3,6 +3,7 @@
 use headwater_endpoints::device::Device;
 use headwater_endpoints::endpoint::Endpoint;
 use headwater_endpoints::stream::{self, TI_BIND, TI_OPTMGMT, TI_SYNC, TI_UNBIND};
+use headwater_host::stand_in;
 use headwater_host::sys::Errno;
 use headwater_providers::provider::{
     Arrived, Datagram, Event, Outcome, Received, Sending, nothing,
@@ -133,6 +134,8 @@ impl Port for Messages {
     }
 
     fn peek(&self) -> Option<Event> {
+        // Who looks over and over waits too.
+        stand_in::turn(Some(0));
         let (front, prim) = self.front()?;
         let Some(prim) = prim else {
             return Some(self.rest(&front));
