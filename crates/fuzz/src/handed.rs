@@ -138,7 +138,7 @@ fn valid(models: &[RawFd]) -> [Vec<Vec<String>>; 3] {
         is(memory)
     );
     let own = format!(
-        "6e616d65/{local}/{}/{memory}/{}/{first}/{}",
+        "6e616d65/{local}.{}/{memory}.{}/{first}.{}",
         is(local),
         is(memory),
         is(first)
@@ -159,12 +159,9 @@ fn valid(models: &[RawFd]) -> [Vec<Vec<String>>; 3] {
     let endpoints = [
         format!("{nameless}:{}:ticlts:0:0:0:", is(nameless)),
         format!("{nameless}:{}:ticlts:1:0:0:{own}", is(nameless)),
+        format!("{stream}:{}:ticots:6:0:0:6c6f63616c//0/{link}", is(stream)),
         format!(
-            "{stream}:{}:ticots:6:0:0:6c6f63616c/-1/0/0/{link}",
-            is(stream)
-        ),
-        format!(
-            "{stream}:{}:ticotsord:6:1:4:6c6f63616c/{local}/{}/4/{link}",
+            "{stream}:{}:ticotsord:6:1:4:6c6f63616c/{local}.{}/4/{link}",
             is(stream),
             is(local)
         ),
@@ -178,7 +175,7 @@ fn valid(models: &[RawFd]) -> [Vec<Vec<String>>; 3] {
         format!("{udp}:{}:udp:1:0:0:", is(udp)),
         format!("{udp}:{}:rawip:1:0:0:77", is(udp)),
         format!("{udp}:{}:udp2:1:0:0:{own}", is(udp)),
-        format!("{udp}:{}:udp2:1:0:0:held{holder}/{}", is(udp), is(holder)),
+        format!("{udp}:{}:udp2:1:0:0:held/{holder}.{}", is(udp), is(holder)),
         format!(
             "{stream}:{}:sctp:6:0:0:{host}/{local}.{}/0/{host},{host},4,4,9,0,-1,{link}",
             is(stream),

@@ -9,7 +9,6 @@
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 
-use crate::log::{self, Level};
 use crate::sync::{AtomicU32, Ordering};
 
 const PREFIX: &[u8] = b"HEADWATER_";
@@ -51,17 +50,6 @@ unsafe extern "C" {
 pub fn is_secure() -> bool {
     // SAFETY: no pointers; the C library looks into its own memory.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// The value of a variable, or `otherwise`, where it says nothing or nothing legal, of which the log tells.
-pub fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>, otherwise: T) -> T {
-    let Some(text) = var(name).filter(|text| !text.is_empty()) else {
-        return otherwise;
-    };
-    parse(&text).unwrap_or_else(|why| {
-        log::write(Level::Warn, format_args!("{name}={text}: {why}; ignored"));
-        otherwise
-    })
 }
 
 /// Copies our variables as they are now, for when they are gone. Once, when the shared object is loaded.

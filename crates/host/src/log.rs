@@ -26,6 +26,17 @@ pub fn loaded() {
     }
 }
 
+/// The value of a variable, or `otherwise`, where it says nothing, or nothing legal, of which a line tells.
+pub fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>, otherwise: T) -> T {
+    let Some(text) = env::var(name).filter(|text| !text.is_empty()) else {
+        return otherwise;
+    };
+    parse(&text).unwrap_or_else(|why| {
+        write(Level::Warn, format_args!("{name}={text}: {why}; ignored"));
+        otherwise
+    })
+}
+
 /// Takes level and file from the configuration.
 pub fn start() {
     let c = config::get();

@@ -52,6 +52,10 @@ fn wait_never(on: bool) {
     NEVER_WAITS.with(|never| never.set(on));
 }
 
+fn has_left() -> bool {
+    keeper::has_left()
+}
+
 /// Once, before anything asks for the stack, where the parts are told how the process ends.
 pub fn start() {
     stack::is_watched();
@@ -105,7 +109,7 @@ pub fn closing(socket: &Socket) -> bool {
         remote.close();
         return true;
     }
-    if keeper::has_left() {
+    if has_left() {
         return true;
     }
     if owner::SHARED.load(Ordering::Acquire) != 0 {

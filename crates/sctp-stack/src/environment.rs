@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use headwater_host::env::said;
 use headwater_host::log::Level;
+use headwater_host::log::said;
 
 use super::choice::{self, UDP_PORT};
 use super::link::Link;

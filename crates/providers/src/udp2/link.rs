@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use headwater_host::env::said;
+use headwater_host::log::said;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Link {

@@ -11,7 +11,6 @@ use headwater_host::worker::{self, Client, Rest};
 use headwater_host::{hidden, sys};
 use headwater_sctp_stack::{Entered, stack};
 
-use super::keeper;
 use super::owner::{OWNER, Owner};
 use crate::Source;
 
@@ -214,7 +213,7 @@ impl Look {
 /// Not where another process serves from now on.
 fn enter() -> Option<Entered<'static, Option<Owner>>> {
     let owner = OWNER.enter();
-    (owner.is_some() && !keeper::has_left()).then_some(owner)
+    (owner.is_some() && !super::has_left()).then_some(owner)
 }
 
 fn attend(set: &[libc::pollfd], what: &[What]) -> Came {
