@@ -302,19 +302,12 @@ impl Set {
         let (out, mut inner) = members.woken();
         let n = match waited {
             None => None,
-            Some(waited) if waited.n < 0 => {
+            Some((n, errno)) if n < 0 => {
                 drop(inner);
-                next::set_errno(waited.errno);
-                return waited.n;
+                next::set_errno(errno);
+                return n;
             }
-            Some(waited) => {
-                let n = waited.n as usize;
-                if n < out.len() && out[..n].iter().all(is_of_bell) {
-                    // All that it knew, and none of it holds at the next call too.
-                    inner.looked = waited.at;
-                }
-                Some(n)
-            }
+            Some((n, _)) => Some(n as usize),
         };
         if n == Some(0) {
             inner.slice_over();
@@ -351,11 +344,6 @@ impl Set {
             inner.disarm_hot();
         }
     }
-}
-
-/// Has a bell of ours rung?
-fn is_of_bell(event: &epoll_event) -> bool {
-    Tag::of(event.u64).is_some_and(Tag::is_bell)
 }
 
 /// The C library's own wait, a cancellation point.

@@ -20,12 +20,8 @@ pub(super) struct AtMembers<'a> {
     pub held: Option<Held<'a>>,
 }
 
-/// What the kernel's wait has returned, and its errno, and when that was.
-pub(super) struct Waited {
-    pub n: i32,
-    pub errno: i32,
-    pub at: u64,
-}
+/// What the kernel's wait has returned, and its errno.
+pub(super) type Waited = (i32, i32);
 
 impl<'a> AtMembers<'a> {
     /// Where events go to, and the inside of the set.
@@ -76,13 +72,12 @@ impl Place for AtMembers<'_> {
             }
             false => (-1, libc::EINTR),
         };
-        let at = sys::now();
         signal::end_nap();
         if n >= 0 {
             counters::add(Counter::Sleeps, 1);
-            self.set.learner.slept(at - begun);
+            self.set.learner.slept(sys::now() - begun);
         }
-        Some(Waited { n, errno, at })
+        Some((n, errno))
     }
 
     /// Bells are registered for edges, and stay rung: each thread that sleeps on is told by itself, or [armed for](Set::leave).
