@@ -28,6 +28,10 @@ impl Tcp {
         if self.ended || self.phase != Phase::Connected || asked == 0 {
             return match self.peek() {
                 Some(Event::Data) if asked == 0 => Ok(Received::default()),
+                Some(Event::ExData) if asked == 0 => Ok(Received {
+                    expedited: true,
+                    ..Received::default()
+                }),
                 other => Err(nothing(other.is_some())),
             };
         }
