@@ -71,6 +71,7 @@ impl Inner {
                 self.keep(event);
             }
         }
+        self.watch_rung();
         (said, n < events.len())
     }
 }

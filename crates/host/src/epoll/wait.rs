@@ -466,6 +466,7 @@ fn fill(inner: &mut Inner, out: &mut [epoll_event], known: usize) -> usize {
                     told = tell(inner, out, told, event);
                 }
             }
+            inner.watch_rung();
             n
         } else {
             let n = sys::epoll_poll(inner.ep(), &mut out[told..]).unwrap_or(0);
@@ -566,10 +567,12 @@ fn enter(inner: &mut Inner, i: usize, events: u32, out: &mut [epoll_event], n: u
 /// Turns `count` kernel events behind `known` ones in place into what the program is told: bells into their connection's readiness,
 /// tags into data. Returns how many events there are then.
 fn translate(inner: &mut Inner, out: &mut [epoll_event], known: usize, count: usize) -> usize {
-    (known..known + count).fold(known, |told, k| {
+    let told = (known..known + count).fold(known, |told, k| {
         let event = out[k];
         tell(inner, out, told, &event)
-    })
+    });
+    inner.watch_rung();
+    told
 }
 
 /// One of the kernel's events, behind `told` ones, for which there is room.
@@ -595,13 +598,11 @@ fn tell(inner: &mut Inner, out: &mut [epoll_event], told: usize, event: &epoll_e
     let mut events = 0;
     if tag.is_bell() {
         inner.posts += 1;
-        inner.heat(i);
+        inner.heat_rung(i);
         let reg = &inner.regs[i];
         if let Some(d) = reg.d {
             d.rung(reg.h);
         }
-        // The bell also says that a direction moved: the kernel may have to watch for room now.
-        let _ = inner.watch(i, false);
         if inner.duplicates {
             for j in inner.same(inner.regs[i].h) {
                 inner.heat(j);

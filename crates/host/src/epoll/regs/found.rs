@@ -70,6 +70,7 @@ impl Inner {
                 }
             }
         }
+        self.watch_rung();
         // What is kept now is to be told by this very look.
         self.collected |= n > 0;
     }
@@ -90,6 +91,7 @@ impl Inner {
                     Found::Posted => posted = true,
                 }
             }
+            self.watch_rung();
             has_posted |= posted;
             if !posted && (told || n < events.len()) {
                 break;
@@ -117,9 +119,8 @@ impl Inner {
         let Some(d) = reg.d else { return false };
         if tag.is_bell() {
             self.posts += 1;
-            self.heat(i);
+            self.heat_rung(i);
             d.rung(reg.h);
-            let _ = self.watch(i, false);
             if self.duplicates {
                 self.same(reg.h).for_each(|j| self.heat(j));
             }
