@@ -169,8 +169,7 @@ fn wait_unless(
         return Ok(ready + look_kernel_if_due(fds));
     }
     if timeout == Some(0) {
-        // Who looks over and over waits too.
-        stand_in::turn(timeout);
+        stand_in::glance();
         return Ok(match look_kernel(fds) {
             0 => let_in(mask),
             more => more,

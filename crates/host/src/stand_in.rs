@@ -24,6 +24,12 @@ pub fn turn(left: Option<u64>) -> Option<u64> {
     }
 }
 
+/// For a call that looks and does not wait: who looks over and over waits too.
+#[inline]
+pub fn glance() {
+    turn(Some(0));
+}
+
 /// As [`turn`], with a time in the place of a duration; `u64::MAX`: none.
 #[inline]
 pub fn turn_until(until: u64) -> u64 {

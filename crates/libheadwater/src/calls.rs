@@ -130,7 +130,6 @@ prototypes!(calls);
 macro_rules! as_called {
     ($module:ident: $($(#[$how:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $to:ident($($given:expr),*);)*) => {$(
         $(#[$how])*
-        #[allow(unused_unsafe, reason = "of calls that take nothing but numbers")]
         unsafe fn $name(self, h: Handle, _fd: c_int $(, $arg: $ty)*) -> $ret {
             // SAFETY: the caller's arguments.
             unsafe { $module::$to(h $(, $given)*) }

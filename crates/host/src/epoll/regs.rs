@@ -57,8 +57,8 @@ pub struct Inner {
     pub waits_for_room: bool,
     /// One description may be in it under several numbers.
     pub duplicates: bool,
-    /// Bells of some were heard.
-    pub rung: bool,
+    /// Slots whose bells were heard, for [`watch_rung`](Inner::watch_rung).
+    pub rung: Vec<u32>,
     /// Numbers of some were closed.
     pub orphans: bool,
     /// Some are mute: they are looked at again and again.
@@ -113,8 +113,6 @@ pub struct Reg {
     pub rings: bool,
     /// It was put in by the process that this one is a copy of.
     pub parents: bool,
-    /// Its bell was heard, which also says that a direction moved: see [`watch_rung`](Inner::watch_rung).
-    pub rung: bool,
     /// The kernel had no room for the bell.
     pub mute: bool,
     /// Its descriptor number is closed while the description lives on by another: the kernel keeps it, out of reach.
@@ -170,7 +168,6 @@ impl Reg {
             bell: core::hint::black_box(-1),
             rings: false,
             parents: false,
-            rung: false,
             mute: false,
             orphan: false,
             generation: 0,

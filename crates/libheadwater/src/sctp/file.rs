@@ -54,8 +54,14 @@ impl Calls for Sctp {
             = getsockopt(level, name, value, len);
         setsockopt(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int
             = setsockopt(level, name, value, len);
-        listen(backlog: c_int) -> c_int = listen(backlog);
-        shutdown(how: c_int) -> c_int = shutdown(how);
+    }
+
+    unsafe fn listen(self, h: Handle, _fd: c_int, backlog: c_int) -> c_int {
+        sctp::listen(h, backlog)
+    }
+
+    unsafe fn shutdown(self, h: Handle, _fd: c_int, how: c_int) -> c_int {
+        sctp::shutdown(h, how)
     }
 
     as_vectors!(

@@ -195,8 +195,10 @@ impl Socket {
 
     /// close(2) shall reset the connection.
     pub fn reset_on_close(&self) {
-        // On, and for no time at all.
-        let linger = [1i32, 0];
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
         let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
     }
 

@@ -3,10 +3,9 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::slice;
 
-use headwater_host::process;
-use headwater_host::stand_in;
 use headwater_host::sync::Ordering::{Relaxed, Release};
 use headwater_host::sys::Errno;
+use headwater_host::{process, stand_in};
 
 use super::inlet::{Front, Inlet, RingInlet, Trouble, flush_ring};
 use super::message::{Choice, Priority, RS_HIPRI};
@@ -372,8 +371,7 @@ pub fn look<T>(
 }
 
 fn front(head: &Head) -> Result<Option<Front>, Errno> {
-    // Who looks over and over waits too.
-    stand_in::turn(Some(0));
+    stand_in::glance();
     look(head, |inlet| inlet.front())
 }
 

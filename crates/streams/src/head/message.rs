@@ -106,8 +106,7 @@ impl Head {
             if deadline.is_none()
                 && *nonblocking.get_or_insert_with(|| opening::is_nonblocking(self))
             {
-                // Who asks over and over waits too.
-                stand_in::turn(Some(0));
+                stand_in::glance();
                 return Err(libc::EAGAIN);
             }
             if self.is_queued() {

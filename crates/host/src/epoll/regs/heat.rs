@@ -58,25 +58,19 @@ impl Inner {
         }
     }
 
-    /// Its bell was heard.
+    /// Its bell was heard, which also says that a direction moved.
     pub fn heat_rung(&mut self, i: usize) {
         self.heat(i);
-        (self.rung, self.regs[i].rung) = (true, true);
+        self.rung.push(i as u32);
     }
 
     /// Of those whose bells were heard the kernel may have to watch for room now. Not before all is taken in that it said together with
     /// the bells, which else would be taken for what it says again.
     pub fn watch_rung(&mut self) {
-        if !core::mem::take(&mut self.rung) {
-            return;
+        for n in 0..self.rung.len() {
+            let _ = self.watch(self.rung[n] as usize, false);
         }
-        // From the end: one that has to be left to the kernel goes from the list.
-        for n in (0..self.hot.len()).rev() {
-            let Some(&i) = self.hot.get(n) else { continue };
-            if core::mem::take(&mut self.regs[i as usize].rung) {
-                let _ = self.watch(i as usize, false);
-            }
-        }
+        self.rung.clear();
     }
 
     /// A hot registration had nothing; true when it has been so for long.
