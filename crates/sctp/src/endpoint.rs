@@ -199,10 +199,7 @@ impl Endpoint {
             local_port: self.port,
             peer_port: peer.port,
             local_tag: self.new_tag(),
-            peer_tag: 0,
             local_tsn: self.new_tsn(config),
-            peer_tsn: Tsn(0),
-            peer_window: 0,
             outbound: config.outbound,
             inbound: config.inbound,
             // The INIT will say so (RFC 9653 5.3).
@@ -215,9 +212,8 @@ impl Endpoint {
             encap: peer.encap,
             config: config.clone(),
             secret: self.random.next_u64(),
-            auth: None,
-            adaptation: None,
             each_arrival: self.each_arrival,
+            ..SetUp::default()
         };
         let mut association = Association::begin(now, set_up, vectors);
         let id = association.id();

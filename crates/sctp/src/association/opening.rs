@@ -39,7 +39,7 @@ pub(super) struct Opening {
 }
 
 /// What an association is made of.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SetUp {
     pub id: AssocId,
     pub local_port: u16,
@@ -269,14 +269,7 @@ impl Association {
 
     /// T1-init or T1-cookie has expired.
     pub(super) fn repeat_opening(&mut self, now: Time) {
-        let limit = self.config.init_retransmissions;
-        let Some(opening) = &mut self.opening else {
-            return;
-        };
-        opening.retransmissions += 1;
-        opening.wanted = true;
-        if opening.retransmissions > limit {
-            self.end(Down::SetupFailed { refused: false });
+        if !self.open_again(false) {
             return;
         }
         self.paths[self.primary].rto.back_off();
@@ -288,18 +281,24 @@ impl Association {
 
     /// Our INIT came to where nobody was for a moment. It goes again at once, though not for ever.
     pub(crate) fn init_missed(&mut self) {
-        let limit = self.config.init_retransmissions;
-        let Some(opening) = self.opening.as_mut() else {
-            return;
-        };
-        if self.state != State::CookieWait || opening.wanted {
-            return;
+        let gone = self.opening.as_ref().is_some_and(|one| !one.wanted);
+        if self.state == State::CookieWait && gone {
+            self.open_again(true);
         }
+    }
+
+    /// INIT or COOKIE ECHO is to leave once more. False: it has left often enough, and it is over.
+    fn open_again(&mut self, refused: bool) -> bool {
+        let Some(opening) = &mut self.opening else {
+            return false;
+        };
         opening.retransmissions += 1;
         opening.wanted = true;
-        if opening.retransmissions > limit {
-            self.end(Down::SetupFailed { refused: true });
+        let again = opening.retransmissions <= self.config.init_retransmissions;
+        if !again {
+            self.end(Down::SetupFailed { refused });
         }
+        again
     }
 
     /// Another of the peer's addresses is tried, though none that only its INIT ACK has named (5.4).

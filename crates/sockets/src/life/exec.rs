@@ -97,11 +97,7 @@ fn change_holds(change: i32) {
         let looks = pins::entered();
         let own = c.view(&looks).map(|v| &v.own().holders);
         for count in [Some(&c.record().holders), own].into_iter().flatten() {
-            if change < 0 {
-                count.fetch_sub(1, Ordering::AcqRel);
-            } else {
-                count.fetch_add(1, Ordering::AcqRel);
-            }
+            count.fetch_add(change.cast_unsigned(), Ordering::AcqRel);
         }
     }
 }
