@@ -246,10 +246,7 @@ impl Endpoint {
         self.held.retain(|(id, _)| *id != gone);
         if let Some(at) = self.held.iter().position(|(_, before)| *before == gone) {
             let (id, _) = self.held.swap_remove(at);
-            if let Some(association) = self.table.get_mut(id) {
-                association.held = false;
-            }
-            self.touch(id);
+            self.change(id, |association| association.held = false);
         }
     }
 

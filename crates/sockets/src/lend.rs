@@ -194,8 +194,7 @@ fn relay_spawned_input(copies_there: &[(i32, i32)], image: impl Fn() -> Image) {
     };
     let Some(h) = table::lookup(fd) else { return };
     if let Some(relay) = input_relay(fd, h).filter(|_| image() != Image::None) {
-        let all = table::entries().filter(|(_, other)| *other == h);
-        put_in_place(relay, all.map(|(fd, _)| fd));
+        put_in_place(relay, table::numbers(h));
     }
 }
 
