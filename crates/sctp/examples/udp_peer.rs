@@ -190,9 +190,8 @@ impl<'a> Driver<'a> {
             port,
             encap: Some(to.port()),
         };
-        let begun = self
-            .endpoint
-            .connect(self.now(), &peer, &self.options.config);
+        let (now, config) = (self.now(), &self.options.config);
+        let begun = self.endpoint.connect(now, &peer, config);
         self.active = Some(begun.map_err(|error| format!("{error:?}"))?);
         Ok(())
     }
@@ -300,10 +299,8 @@ impl<'a> Driver<'a> {
             if matches!(self.options.work, Work::Discard | Work::Source { .. }) {
                 continue;
             }
-            let part = self
-                .parts
-                .entry((piece.stream, piece.unordered))
-                .or_default();
+            let message = (piece.stream, piece.unordered);
+            let part = self.parts.entry(message).or_default();
             part.extend_from_slice(&buffer[..piece.len]);
             if piece.end {
                 let whole = std::mem::take(part);
@@ -325,10 +322,8 @@ impl<'a> Driver<'a> {
 
     fn send(&mut self, id: AssocId) {
         while let Some((message, bytes)) = self.echoes.first() {
-            let streams = self
-                .endpoint
-                .association(id)
-                .map_or(1, |a| a.sender().streams());
+            let association = self.endpoint.association(id);
+            let streams = association.map_or(1, |a| a.sender().streams());
             let message = Outgoing {
                 stream: message.stream % streams.max(1),
                 ..*message

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::congestion::Rfc9260;
 use crate::cookie::CookieKeys;
 use crate::wire::chunk::LEAST_WINDOW;
-use crate::{CongestionControl, RtoLimits, SchedulerKind};
+use crate::{CongestionControl, SchedulerKind};
 
 /// Makes the congestion control of a path, for packets of this size.
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
@@ -51,6 +51,16 @@ macro_rules! settings {
             }
         }
     };
+}
+
+settings! {
+    /// Of the retransmission timeouts of paths.
+    #[derive(Clone, Copy, Debug)]
+    RtoLimits {
+        pub initial: Duration = Duration::from_secs(1),
+        pub min: Duration = Duration::from_secs(1),
+        pub max: Duration = Duration::from_secs(60),
+    }
 }
 
 settings! {

@@ -352,11 +352,10 @@ impl Endpoint {
             && at <= now
         {
             self.deadlines.pop_first();
-            if let Some(association) = self.table.get_mut(id) {
+            self.change(id, |association| {
                 association.indexed = None;
                 association.on_timeout(now);
-            }
-            self.touch(id);
+            });
         }
     }
 

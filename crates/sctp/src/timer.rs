@@ -85,7 +85,6 @@ impl Timers {
         self.due[place] = at.0.min(NEVER - 1);
     }
 
-    /// Starts the timer unless it is running.
     pub fn set_if_stopped(&mut self, timer: Timer, at: Time) {
         if self.get(timer).is_none() {
             self.set(timer, at);

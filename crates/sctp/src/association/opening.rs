@@ -87,10 +87,7 @@ impl Association {
             association.last_from = id;
             association.paths[id].state = PathState::Active;
         }
-        association.begin_to_use_paths(now);
-        association.set_autoclose(now);
-        association.tell(Event::Up { by_peer: true });
-        association.tell_of_authentication();
+        association.come_up(now, true);
         if let Some(code) = adaptation {
             association.tell(Event::Adaptation(code));
         }
@@ -418,14 +415,14 @@ impl Association {
         self.opening = None;
         self.state = State::Established;
         self.errors = 0;
-        self.begin_to_use_paths(now);
-        self.set_autoclose(now);
-        self.tell(Event::Up { by_peer: false });
-        self.tell_of_authentication();
+        self.come_up(now, false);
         self.go_on_closing(now);
     }
 
-    fn tell_of_authentication(&mut self) {
+    fn come_up(&mut self, now: Time, by_peer: bool) {
+        self.begin_to_use_paths(now);
+        self.set_autoclose(now);
+        self.tell(Event::Up { by_peer });
         if self.auth.is_none() {
             self.tell(Event::NoAuthentication);
         }
@@ -508,7 +505,6 @@ impl Association {
     }
 }
 
-/// An ERROR chunk.
 pub(super) fn put_error(packet: &mut PacketBuilder<'_>, report: &[CauseOwned]) {
     packet.error(|causes| {
         for cause in report {
