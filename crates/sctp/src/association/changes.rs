@@ -62,7 +62,6 @@ impl Association {
         }
     }
 
-    /// Adds a shared key, or replaces the one of this number.
     pub fn set_key(&mut self, number: u16, secret: &[u8]) {
         if let Some(auth) = &mut self.auth {
             auth.set_key(number, secret);
@@ -70,7 +69,6 @@ impl Association {
         self.config.keep_key(number, secret);
     }
 
-    /// Packets are signed with this key from now on.
     pub fn activate_key(&mut self, number: u16) -> Result<(), KeyError> {
         if let Some(auth) = &mut self.auth {
             auth.activate(number)?;

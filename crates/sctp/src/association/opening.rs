@@ -305,9 +305,8 @@ impl Association {
         let ids: Vec<PathId> = ids.map(|(id, _)| id).collect();
         if let Some(at) = ids.iter().position(|id| *id == self.primary) {
             let next = ids[(at + 1) % ids.len()];
-            let rto = self.paths[self.primary].rto.clone();
             if next != self.primary {
-                self.paths[next].rto = rto;
+                self.paths[next].rto = self.paths[self.primary].rto.clone();
             }
             self.primary = next;
             self.last_from = next;
@@ -402,10 +401,8 @@ impl Association {
             return;
         }
         self.timers.stop(Timer::Cookie);
-        let sent = self.opening.take().and_then(|opening| opening.sent);
-        let id = self.primary;
-        if let Some(sent) = sent {
-            self.paths[id].rto.sample(now.since(sent));
+        if let Some(sent) = self.opening.take().and_then(|opening| opening.sent) {
+            self.paths[self.primary].rto.sample(now.since(sent));
         }
         self.become_established(now);
     }
