@@ -16,15 +16,16 @@ static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
 /// This process.
 #[inline]
 pub fn me() -> Owner {
-    let page = PAGE.load(Ordering::Acquire);
-    if !page.is_null() {
-        // SAFETY: a mapped page that is never unmapped.
-        let known = unsafe { &*page }.load(Ordering::Relaxed);
-        if known != 0 {
-            return Owner::from_bits(known);
-        }
+    match known_page().map_or(0, |page| page.load(Ordering::Relaxed)) {
+        0 => learn(),
+        known => Owner::from_bits(known),
     }
-    learn()
+}
+
+#[inline]
+fn known_page() -> Option<&'static AtomicU64> {
+    // SAFETY: null, or a mapped page that is never unmapped.
+    unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }
 
 /// Is that process gone, or a zombie? Never says so of processes in another pid namespace, nor when in doubt.
@@ -58,10 +59,8 @@ fn learn() -> Owner {
 
 /// The remembering page; `None` where the kernel can't empty it at fork: then we learn anew each time.
 fn page() -> Option<&'static AtomicU64> {
-    let known = PAGE.load(Ordering::Acquire);
-    if !known.is_null() {
-        // SAFETY: a mapped page that is never unmapped.
-        return Some(unsafe { &*known });
+    if let Some(known) = known_page() {
+        return Some(known);
     }
     let size = 4096;
     let rw = libc::PROT_READ | libc::PROT_WRITE;

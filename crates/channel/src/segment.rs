@@ -136,29 +136,16 @@ impl Segment {
         let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let base = sys::map(total, libc::PROT_NONE, private, -1)?;
         let segment = Segment { base, ring };
-        // SAFETY: three fixed mappings inside a fresh reservation.
-        unsafe {
-            let at = base as usize;
-            let shared = libc::MAP_SHARED | libc::MAP_FIXED;
-            sys::mmap(at, HEADER_SIZE + ring, rw, shared, fd, 0)?;
-            sys::mmap(
-                at + HEADER_SIZE + ring,
-                2 * ring,
-                rw,
-                shared,
-                fd,
-                HEADER_SIZE,
-            )?;
-            sys::mmap(
-                at + HEADER_SIZE + 3 * ring,
-                ring,
-                rw,
-                shared,
-                fd,
-                HEADER_SIZE + ring,
-            )?;
-            Ok(segment)
+        let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+        let (first, second) = (HEADER_SIZE, HEADER_SIZE + ring);
+        let mut at = base as usize;
+        // From where in the file to where, one after the other.
+        for part in [0..second, first..second + ring, second..second + ring] {
+            // SAFETY: inside a fresh reservation.
+            unsafe { sys::mmap(at, part.len(), rw, shared, fd, part.start)? };
+            at += part.len();
         }
+        Ok(segment)
     }
 }
 

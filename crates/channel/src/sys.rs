@@ -22,7 +22,6 @@ macro_rules! call {
     };
 }
 
-/// open(2).
 pub fn open(path: &core::ffi::CStr, flags: i32, mode: u32) -> Result<i32> {
     call!(openat, libc::AT_FDCWD, path.as_ptr(), flags, mode).map(|n| n as i32)
 }
@@ -139,18 +138,15 @@ pub fn timerfd_set(fd: i32, expire: bool) -> Result<()> {
     .map(drop)
 }
 
-/// Is it a timerfd?
 pub fn timerfd_is(fd: i32) -> bool {
     let mut time = [0i64; 4];
     call!(timerfd_gettime, fd, time.as_mut_ptr()).is_ok()
 }
 
-/// read(2).
 pub fn read_bytes(fd: i32, to: &mut [u8]) -> Result<usize> {
     call!(read, fd, to.as_mut_ptr(), to.len())
 }
 
-/// write(2).
 pub fn write_bytes(fd: i32, bytes: &[u8]) -> Result<usize> {
     call!(write, fd, bytes.as_ptr(), bytes.len())
 }
@@ -185,7 +181,6 @@ pub fn stat_as(dir: i32, path: &core::ffi::CStr, flags: i32) -> Result<libc::sta
     .map(|_| st)
 }
 
-/// stat(2).
 pub fn stat(path: &core::ffi::CStr) -> Result<libc::stat> {
     stat_as(libc::AT_FDCWD, path, 0)
 }
@@ -295,7 +290,6 @@ impl Turns {
     const NAP: u64 = Duration::from_micros(50).as_nanos() as u64;
     const LONGEST: u64 = Duration::from_millis(1).as_nanos() as u64;
 
-    /// Waits for as long as it holds.
     pub fn while_it_holds(holds: impl Fn() -> bool) {
         let mut turns = Turns::default();
         while holds() {

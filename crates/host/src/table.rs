@@ -376,6 +376,11 @@ pub fn any() -> bool {
     TOP.load(Ordering::Relaxed) > 0
 }
 
+/// The numbers that stand for `h`, the lowest first.
+pub fn numbers(h: Handle) -> impl Iterator<Item = i32> {
+    entries().filter_map(move |(fd, other)| (other == h).then_some(fd))
+}
+
 /// All entries, lowest number first.
 pub fn entries() -> impl Iterator<Item = (i32, Handle)> {
     let top = TOP.load(Ordering::Relaxed) as usize;

@@ -2,28 +2,12 @@
 //! socket holds what concerns any sender of its protocol on this host, whatever filter is attached.
 
 use headwater_host::sys;
+use libc::sock_extended_err;
 
 use super::icmp::{self, Trouble};
 use crate::Address;
 use crate::again;
 use crate::control::{Control, controls};
-
-const ORIGIN_LOCAL: u8 = 1;
-const ORIGIN_ICMP: u8 = 2;
-const ORIGIN_ICMP6: u8 = 3;
-
-/// struct sock_extended_err.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Extended {
-    errno: u32,
-    origin: u8,
-    kind: u8,
-    code: u8,
-    pad: u8,
-    info: u32,
-    data: u32,
-}
 
 /// A packet has not arrived.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +24,7 @@ pub struct Failure {
 /// Takes the oldest. Never waits.
 pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
     let (mut to, mut message): (libc::sockaddr_storage, libc::msghdr) =
-        (headwater_host::sys::zeroed(), headwater_host::sys::zeroed());
+        (sys::zeroed(), sys::zeroed());
     let mut control = Control([0; 128]);
     let mut part = sys::buffer(quote.as_mut_ptr(), quote.len());
     message.msg_name = &raw mut to as *mut _;
@@ -57,28 +41,29 @@ pub fn next(fd: i32, quote: &mut [u8]) -> Option<Failure> {
     let said = extended(control.0.get(..message.msg_controllen)?);
     Some(Failure {
         to: Address::of_storage(&to)?,
-        errno: said.map_or(libc::ECONNREFUSED, |e| e.errno as i32),
+        errno: said.map_or(libc::ECONNREFUSED, |e| e.ee_errno as i32),
         trouble: said.and_then(trouble),
         quoted,
     })
 }
 
-fn extended(control: &[u8]) -> Option<Extended> {
+fn extended(control: &[u8]) -> Option<sock_extended_err> {
     let is_error = |&(level, name, _): &(i32, i32, &[u8])| {
         (level, name) == (libc::IPPROTO_IP, libc::IP_RECVERR)
             || (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
     };
     let (_, _, value) = controls(control).find(is_error)?;
-    let whole = value.first_chunk::<{ size_of::<Extended>() }>()?;
+    let whole = value.first_chunk::<{ size_of::<sock_extended_err>() }>()?;
     // SAFETY: as many bytes as it has, which may be any; unaligned.
-    Some(unsafe { whole.as_ptr().cast::<Extended>().read_unaligned() })
+    Some(unsafe { whole.as_ptr().cast::<sock_extended_err>().read_unaligned() })
 }
 
-fn trouble(e: Extended) -> Option<Trouble> {
-    match e.origin {
-        ORIGIN_LOCAL if e.errno as i32 == libc::EMSGSIZE => Some(Trouble::TooBig(e.info)),
-        ORIGIN_ICMP => icmp::trouble(e.kind, e.code, e.info),
-        ORIGIN_ICMP6 => icmp::trouble_v6(e.kind, e.code, e.info),
+fn trouble(e: sock_extended_err) -> Option<Trouble> {
+    let too_big = e.ee_errno as i32 == libc::EMSGSIZE;
+    match e.ee_origin {
+        libc::SO_EE_ORIGIN_LOCAL if too_big => Some(Trouble::TooBig(e.ee_info)),
+        libc::SO_EE_ORIGIN_ICMP => icmp::trouble(e.ee_type, e.ee_code, e.ee_info),
+        libc::SO_EE_ORIGIN_ICMP6 => icmp::trouble_v6(e.ee_type, e.ee_code, e.ee_info),
         _ => None,
     }
 }

@@ -69,13 +69,11 @@ impl Program {
             .drop_rest()
     }
 
-    /// Loads the two bytes here.
     pub fn load_half(mut self, at: u32) -> Program {
         self.0.push(op(LOAD_HALF, at));
         self
     }
 
-    /// Loads the byte here.
     pub fn load_byte(mut self, at: u32) -> Program {
         self.0.push(op(LOAD_BYTE, at));
         self

@@ -76,15 +76,10 @@ impl Report<'_> {
 pub fn report(v6: bool, message: &[u8]) -> Option<Report<'_>> {
     let (head, packet) = message.split_at_checked(8)?;
     let value = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-    let trouble = if v6 {
-        trouble_v6(head[0], head[1], value)?
-    } else {
-        trouble(head[0], head[1], value & 0xffff)?
-    };
     if v6 {
-        quoted_v6(trouble, packet)
+        quoted_v6(trouble_v6(head[0], head[1], value)?, packet)
     } else {
-        quoted(trouble, packet)
+        quoted(trouble(head[0], head[1], value & 0xffff)?, packet)
     }
 }
 

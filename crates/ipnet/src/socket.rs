@@ -142,19 +142,15 @@ pub fn fragmenting<T>(fd: i32, v6: bool, f: impl FnOnce() -> T) -> T {
 
 /// May IP cut up packets that are too long? If not they leave with DF set, whatever the kernel believes of the path.
 pub fn fragment(fd: i32, v6: bool, may: bool) {
-    if v6 {
-        let how = if may {
-            libc::IPV6_PMTUDISC_DONT
-        } else {
-            libc::IPV6_PMTUDISC_PROBE
-        };
-        set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how);
-    }
-    // A socket of IPv6 may send to IPv4 too.
+    // The numbers are those of both versions.
     let how = if may {
         libc::IP_PMTUDISC_DONT
     } else {
         libc::IP_PMTUDISC_PROBE
     };
+    if v6 {
+        set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how);
+    }
+    // A socket of IPv6 may send to IPv4 too.
     set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how);
 }

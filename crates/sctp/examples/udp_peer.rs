@@ -190,9 +190,8 @@ impl<'a> Driver<'a> {
             port,
             encap: Some(to.port()),
         };
-        let begun = self
-            .endpoint
-            .connect(self.now(), &peer, &self.options.config);
+        let (now, config) = (self.now(), &self.options.config);
+        let begun = self.endpoint.connect(now, &peer, config);
         self.active = Some(begun.map_err(|error| format!("{error:?}"))?);
         Ok(())
     }
@@ -234,20 +233,15 @@ impl<'a> Driver<'a> {
     /// The kernel chooses our address by the route; which one a packet came to is not asked.
     fn wait(&self, packet: &mut [u8]) -> Result<Option<(usize, SocketAddr)>, Box<dyn Error>> {
         let deadline = self.endpoint.timeout().map(|at| at.since(self.now()));
-        let pace = match self.next > Instant::now() {
-            true => self.next.saturating_duration_since(Instant::now()),
-            false => Duration::from_secs(1),
+        let pace = match self.next.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Duration::from_secs(1),
+            left => left,
         };
-        let wait = deadline
-            .unwrap_or(pace)
-            .min(pace)
-            .max(Duration::from_micros(50));
+        let wait = deadline.map_or(pace, |deadline| deadline.min(pace));
+        let wait = wait.max(Duration::from_micros(50));
         self.socket.set_read_timeout(Some(wait))?;
-        match self.socket.recv_from(packet) {
-            Ok(received) => Ok(Some(received)),
-            // A peer that is gone makes ICMP errors; timers take care of it.
-            Err(_) => Ok(None),
-        }
+        // A peer that is gone makes ICMP errors; timers take care of it.
+        Ok(self.socket.recv_from(packet).ok())
     }
 
     fn transmit(&mut self) -> Result<(), Box<dyn Error>> {
@@ -305,10 +299,8 @@ impl<'a> Driver<'a> {
             if matches!(self.options.work, Work::Discard | Work::Source { .. }) {
                 continue;
             }
-            let part = self
-                .parts
-                .entry((piece.stream, piece.unordered))
-                .or_default();
+            let message = (piece.stream, piece.unordered);
+            let part = self.parts.entry(message).or_default();
             part.extend_from_slice(&buffer[..piece.len]);
             if piece.end {
                 let whole = std::mem::take(part);
@@ -330,16 +322,14 @@ impl<'a> Driver<'a> {
 
     fn send(&mut self, id: AssocId) {
         while let Some((message, bytes)) = self.echoes.first() {
-            let streams = self
-                .endpoint
-                .association(id)
-                .map_or(1, |a| a.sender().streams());
+            let association = self.endpoint.association(id);
+            let streams = association.map_or(1, |a| a.sender().streams());
             let message = Outgoing {
                 stream: message.stream % streams.max(1),
                 ..*message
             };
-            if self.endpoint.send(self.now(), id, &message, bytes, false) == Err(SendError::NoRoom)
-            {
+            let sent = self.endpoint.send(self.now(), id, &message, bytes, false);
+            if sent == Err(SendError::NoRoom) {
                 return;
             }
             self.sent = (self.sent.0 + 1, self.sent.1 + bytes.len() as u64);
@@ -353,11 +343,9 @@ impl<'a> Driver<'a> {
             let n = self.sent.0;
             let stream = (n % u64::from(self.options.streams)) as u16;
             let message = outgoing(stream, self.options.unordered, n as u32);
-            if self
-                .endpoint
-                .send(self.now(), id, &message, &content(n, len), false)
-                .is_err()
-            {
+            let data = content(n, len);
+            let sent = self.endpoint.send(self.now(), id, &message, &data, false);
+            if sent.is_err() {
                 return;
             }
             self.sent = (n + 1, self.sent.1 + len as u64);

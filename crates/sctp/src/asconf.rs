@@ -197,10 +197,8 @@ impl Asconf {
             };
         }
         let mut all = params;
-        if !matches!(all.next(), Some(Ok(lookup)) if lookup.as_address().is_some()) {
-            return Handled::default();
-        }
-        if all.any(|param| param.is_err()) {
+        let is_named = matches!(all.next(), Some(Ok(lookup)) if lookup.as_address().is_some());
+        if !is_named || all.any(|param| param.is_err()) {
             return Handled::default();
         }
         self.peer_serial = serial;

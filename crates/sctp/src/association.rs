@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Names an association of an endpoint; never used twice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct AssocId {
     pub(crate) place: u32,
     pub(crate) generation: u32,

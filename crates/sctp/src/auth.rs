@@ -14,10 +14,11 @@ use crate::wire::{self, Packet, PacketBuilder, ParamBuilder, kind, param};
 /// Bytes of RANDOM (RFC 4895 section 6.1).
 pub const RANDOM: usize = 32;
 
+/// Each is its identifier on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hmac {
-    Sha1,
-    Sha256,
+    Sha1 = 1,
+    Sha256 = 3,
 }
 
 impl Hmac {
@@ -29,12 +30,8 @@ impl Hmac {
         }
     }
 
-    /// The identifier on the wire.
     pub const fn id(self) -> u16 {
-        match self {
-            Hmac::Sha1 => 1,
-            Hmac::Sha256 => 3,
-        }
+        self as u16
     }
 
     /// Bytes of a digest.
@@ -267,15 +264,8 @@ impl Auth {
     }
 
     pub fn remove_key(&mut self, number: u16) -> Result<(), KeyError> {
-        if number == self.active {
-            return Err(KeyError::InUse);
-        }
-        let at = self
-            .keys
-            .iter()
-            .position(|(n, _)| *n == number)
-            .ok_or(KeyError::Unknown)?;
-        self.keys.remove(at);
+        self.deactivate(number)?;
+        self.keys.retain(|(known, _)| *known != number);
         Ok(())
     }
 

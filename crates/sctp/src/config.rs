@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::congestion::Rfc9260;
 use crate::cookie::CookieKeys;
 use crate::wire::chunk::LEAST_WINDOW;
-use crate::{CongestionControl, RtoLimits, SchedulerKind};
+use crate::{CongestionControl, SchedulerKind};
 
 /// Makes the congestion control of a path, for packets of this size.
 pub type MakeWindow = fn(mtu: usize) -> Box<dyn CongestionControl>;
@@ -37,67 +37,95 @@ impl Config {
     }
 }
 
-/// Of an association. Sizes are bytes.
-#[derive(Clone, Debug)]
-pub struct AssocConfig {
-    /// Streams asked for, and the most that the peer may have.
-    pub outbound: u16,
-    pub inbound: u16,
-    pub rto: RtoLimits,
-    /// Max.Init.Retransmits, Association.Max.Retrans, Path.Max.Retrans.
-    pub init_retransmissions: u32,
-    /// The longest wait for an answer to INIT or COOKIE ECHO; `None`: as long as the RTO's limits let it be.
-    pub init_timeout: Option<Duration>,
-    pub association_retransmissions: u32,
-    pub path_retransmissions: u32,
-    /// Errors after which a path is potentially failed (RFC 7829); as many as make it inactive: never.
-    pub potentially_failed: u32,
-    pub heartbeats: bool,
-    pub heartbeat_interval: Duration,
-    pub sack_delay: Duration,
-    /// A SACK for this many packets with data.
-    pub sack_every: u32,
-    /// Small messages wait for what is on its way, to share packets.
-    pub nagle: bool,
-    /// Messages have no bounds that matter: those that wait together are joined, up to as much as a packet's chunk takes.
-    pub joins: bool,
-    pub max_burst: u32,
-    /// What the peer may send unread, and what we may queue.
-    pub receive_window: usize,
-    pub send_buffer: usize,
-    /// Messages are cut into chunks of no more than so many bytes; 0: as long as packets take.
-    pub most_fragment: usize,
-    pub partial_delivery_point: usize,
-    /// Parts of several messages may be delivered in turn.
-    pub interleaved_delivery: bool,
-    /// The largest packet, SCTP header included, before and after the path was probed for longer ones (RFC 8899).
-    pub mtu: usize,
-    pub most_mtu: usize,
-    pub probe_mtu: bool,
-    pub scheduler: SchedulerKind,
-    /// User message interleaving, RFC 8260.
-    pub interleave: bool,
-    /// RFC 3758, RFC 6525, RFC 5061.
-    pub partial_reliability: bool,
-    pub reconfiguration: bool,
-    /// What peers may ask of us by RFC 6525.
-    pub allowed: Allowed,
-    pub address_reconfiguration: bool,
-    /// RFC 4895: chunk types that the peer must authenticate; AUTH is offered where this or address reconfiguration asks for it.
-    pub authentication: bool,
-    pub authenticated_chunks: Vec<u8>,
-    /// Shared keys by number, and the one to sign with; number 0 is there by itself, and empty.
-    pub shared_keys: Vec<(u16, Vec<u8>)>,
-    pub active_key: u16,
-    /// The error detection method below us that makes a checksum needless (RFC 9653).
-    pub zero_checksum: Option<u32>,
-    pub autoclose: Option<Duration>,
-    pub adaptation: Option<u32>,
-    /// T5-shutdown-guard; `None`: five times RTO.Max (RFC 9260 9.2).
-    pub guard: Option<Duration>,
-    pub window: MakeWindow,
-    /// The first TSN; `None`: one that can't be guessed. For tests.
-    pub initial_tsn: Option<u32>,
+/// A struct with public fields, each with its default.
+macro_rules! settings {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr,)* }) => {
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $default),* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Of the retransmission timeouts of paths.
+    #[derive(Clone, Copy, Debug)]
+    RtoLimits {
+        pub initial: Duration = Duration::from_secs(1),
+        pub min: Duration = Duration::from_secs(1),
+        pub max: Duration = Duration::from_secs(60),
+    }
+}
+
+settings! {
+    /// Of an association. Sizes are bytes.
+    #[derive(Clone, Debug)]
+    AssocConfig {
+        /// Streams asked for, and the most that the peer may have.
+        pub outbound: u16 = 10,
+        pub inbound: u16 = 2048,
+        pub rto: RtoLimits = RtoLimits::default(),
+        /// Max.Init.Retransmits, Association.Max.Retrans, Path.Max.Retrans.
+        pub init_retransmissions: u32 = 8,
+        /// The longest wait for an answer to INIT or COOKIE ECHO; `None`: as long as the RTO's limits let it be.
+        pub init_timeout: Option<Duration> = None,
+        pub association_retransmissions: u32 = 10,
+        pub path_retransmissions: u32 = 5,
+        /// Errors after which a path is potentially failed (RFC 7829); as many as make it inactive: never.
+        pub potentially_failed: u32 = 0,
+        pub heartbeats: bool = true,
+        pub heartbeat_interval: Duration = Duration::from_secs(30),
+        pub sack_delay: Duration = Duration::from_millis(200),
+        /// A SACK for this many packets with data.
+        pub sack_every: u32 = 2,
+        /// Small messages wait for what is on its way, to share packets.
+        pub nagle: bool = true,
+        /// Messages have no bounds that matter: those that wait together are joined, up to as much as a packet's chunk takes.
+        pub joins: bool = false,
+        pub max_burst: u32 = 4,
+        /// What the peer may send unread, and what we may queue.
+        pub receive_window: usize = 1 << 20,
+        pub send_buffer: usize = 1 << 20,
+        /// Messages are cut into chunks of no more than so many bytes; 0: as long as packets take.
+        pub most_fragment: usize = 0,
+        pub partial_delivery_point: usize = 1 << 17,
+        /// Parts of several messages may be delivered in turn.
+        pub interleaved_delivery: bool = false,
+        /// The largest packet, SCTP header included, before and after the path was probed for longer ones (RFC 8899).
+        pub mtu: usize = 1452,
+        pub most_mtu: usize = 1452,
+        pub probe_mtu: bool = true,
+        pub scheduler: SchedulerKind = SchedulerKind::default(),
+        /// User message interleaving, RFC 8260.
+        pub interleave: bool = false,
+        /// RFC 3758, RFC 6525, RFC 5061.
+        pub partial_reliability: bool = true,
+        pub reconfiguration: bool = true,
+        /// What peers may ask of us by RFC 6525.
+        pub allowed: Allowed = Allowed::ALL,
+        pub address_reconfiguration: bool = false,
+        /// RFC 4895: chunk types that the peer must authenticate; AUTH is offered where this or address reconfiguration asks for it.
+        pub authentication: bool = false,
+        pub authenticated_chunks: Vec<u8> = Vec::new(),
+        /// Shared keys by number, and the one to sign with; number 0 is there by itself, and empty.
+        pub shared_keys: Vec<(u16, Vec<u8>)> = Vec::new(),
+        pub active_key: u16 = 0,
+        /// The error detection method below us that makes a checksum needless (RFC 9653).
+        pub zero_checksum: Option<u32> = None,
+        pub autoclose: Option<Duration> = None,
+        pub adaptation: Option<u32> = None,
+        /// T5-shutdown-guard; `None`: five times RTO.Max (RFC 9260 9.2).
+        pub guard: Option<Duration> = None,
+        pub window: MakeWindow = window_of_rfc_9260,
+        /// The first TSN; `None`: one that can't be guessed. For tests.
+        pub initial_tsn: Option<u32> = None,
+    }
 }
 
 /// Not a closure: each crate that makes a configuration would have its own.
@@ -124,52 +152,6 @@ impl AssocConfig {
     /// What INIT and INIT ACK say of [`receive_window`](Self::receive_window): less than this no endpoint may offer (RFC 9260 6).
     pub fn window_to_offer(&self) -> usize {
         self.receive_window.max(LEAST_WINDOW as usize)
-    }
-}
-
-impl Default for AssocConfig {
-    fn default() -> AssocConfig {
-        AssocConfig {
-            outbound: 10,
-            inbound: 2048,
-            rto: RtoLimits::default(),
-            init_retransmissions: 8,
-            init_timeout: None,
-            association_retransmissions: 10,
-            path_retransmissions: 5,
-            potentially_failed: 0,
-            heartbeats: true,
-            heartbeat_interval: Duration::from_secs(30),
-            sack_delay: Duration::from_millis(200),
-            sack_every: 2,
-            nagle: true,
-            joins: false,
-            max_burst: 4,
-            receive_window: 1 << 20,
-            send_buffer: 1 << 20,
-            most_fragment: 0,
-            partial_delivery_point: 1 << 17,
-            interleaved_delivery: false,
-            mtu: 1452,
-            most_mtu: 1452,
-            probe_mtu: true,
-            scheduler: SchedulerKind::default(),
-            interleave: false,
-            partial_reliability: true,
-            reconfiguration: true,
-            allowed: Allowed::ALL,
-            address_reconfiguration: false,
-            authentication: false,
-            authenticated_chunks: Vec::new(),
-            shared_keys: Vec::new(),
-            active_key: 0,
-            zero_checksum: None,
-            autoclose: None,
-            adaptation: None,
-            guard: None,
-            window: window_of_rfc_9260,
-            initial_tsn: None,
-        }
     }
 }
 

@@ -7,7 +7,6 @@ use crate::Time;
 
 /// How much may be outstanding on one path. Sizes are bytes of user data.
 pub trait CongestionControl: Debug + Send {
-    /// The congestion window.
     fn window(&self) -> usize;
 
     /// The slow start threshold.

@@ -199,10 +199,7 @@ impl Endpoint {
             local_port: self.port,
             peer_port: peer.port,
             local_tag: self.new_tag(),
-            peer_tag: 0,
             local_tsn: self.new_tsn(config),
-            peer_tsn: Tsn(0),
-            peer_window: 0,
             outbound: config.outbound,
             inbound: config.inbound,
             // The INIT will say so (RFC 9653 5.3).
@@ -215,9 +212,8 @@ impl Endpoint {
             encap: peer.encap,
             config: config.clone(),
             secret: self.random.next_u64(),
-            auth: None,
-            adaptation: None,
             each_arrival: self.each_arrival,
+            ..SetUp::default()
         };
         let mut association = Association::begin(now, set_up, vectors);
         let id = association.id();
@@ -250,10 +246,7 @@ impl Endpoint {
         self.held.retain(|(id, _)| *id != gone);
         if let Some(at) = self.held.iter().position(|(_, before)| *before == gone) {
             let (id, _) = self.held.swap_remove(at);
-            if let Some(association) = self.table.get_mut(id) {
-                association.held = false;
-            }
-            self.touch(id);
+            self.change(id, |association| association.held = false);
         }
     }
 
@@ -359,11 +352,10 @@ impl Endpoint {
             && at <= now
         {
             self.deadlines.pop_first();
-            if let Some(association) = self.table.get_mut(id) {
+            self.change(id, |association| {
                 association.indexed = None;
                 association.on_timeout(now);
-            }
-            self.touch(id);
+            });
         }
     }
 

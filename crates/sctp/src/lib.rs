@@ -37,7 +37,7 @@ pub mod wire;
 mod work;
 
 pub use association::{AssocId, Association};
-pub use config::{Allowed, AssocConfig, Config};
+pub use config::{Allowed, AssocConfig, Config, RtoLimits};
 pub use congestion::CongestionControl;
 pub use endpoint::Endpoint;
 pub use event::{Down, Event, Outcome, PathChange};
@@ -46,7 +46,7 @@ pub use packet::{Arrived, Transmit};
 pub use path::{Path, PathId, PathState, Paths};
 pub use pmtu::Pmtu;
 pub use recv::{Received, Receiver};
-pub use rto::{Rto, RtoLimits};
+pub use rto::Rto;
 pub use sched::SchedulerKind;
 pub use send::{Outgoing, Reliability, Sender};
 pub use serial::{Mid, Ssn, Tsn};

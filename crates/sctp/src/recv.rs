@@ -146,7 +146,6 @@ impl Receiver {
         }
     }
 
-    /// Takes a DATA or I-DATA chunk.
     pub fn on_data(&mut self, data: &Data) -> Result<Placed, DataError> {
         self.acks.data(data.immediate);
         if data.interleaved != self.config.interleave {
@@ -175,7 +174,6 @@ impl Receiver {
         Ok(Placed::New)
     }
 
-    /// Takes a FORWARD-TSN or I-FORWARD-TSN.
     pub fn on_forward(&mut self, forward: &Forward) -> Result<(), Violation> {
         if forward.interleaved != self.config.interleave {
             return Err(Violation(

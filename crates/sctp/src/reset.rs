@@ -476,11 +476,9 @@ impl Reset {
     }
 
     fn add_outgoing(&mut self, more: u16, sender: &Sender) -> u32 {
-        let full = self.queue.len() >= MOST_QUEUED;
-        if !self.allowed.has(Allowed::MORE_STREAMS)
-            || full
-            || sender.streams().checked_add(more).is_none()
-        {
+        let possible =
+            self.queue.len() < MOST_QUEUED && sender.streams().checked_add(more).is_some();
+        if !possible || !self.allowed.has(Allowed::MORE_STREAMS) {
             return result::DENIED;
         }
         self.push(Ask::AddOutgoing(more), None);

@@ -2,22 +2,7 @@
 
 use core::time::Duration;
 
-#[derive(Clone, Copy, Debug)]
-pub struct RtoLimits {
-    pub initial: Duration,
-    pub min: Duration,
-    pub max: Duration,
-}
-
-impl Default for RtoLimits {
-    fn default() -> RtoLimits {
-        RtoLimits {
-            initial: Duration::from_secs(1),
-            min: Duration::from_secs(1),
-            max: Duration::from_secs(60),
-        }
-    }
-}
+use crate::RtoLimits;
 
 /// Of one path.
 #[derive(Clone, Debug)]

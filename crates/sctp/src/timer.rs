@@ -2,81 +2,68 @@
 
 use crate::{PathId, Time};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Timer {
-    /// T1-init: an INIT is on its way.
-    Init,
-    /// T1-cookie: a COOKIE ECHO is on its way.
-    Cookie,
-    /// T2-shutdown: a SHUTDOWN or SHUTDOWN ACK is on its way.
-    Shutdown,
-    /// T5-shutdown-guard: the shutdown as a whole.
-    Guard,
-    /// A delayed SACK is owed.
-    Sack,
-    /// A RE-CONFIG is on its way.
-    Reconf,
-    /// T4-rto: an ASCONF is on its way.
-    Asconf,
-    /// An association without traffic is closed.
-    Autoclose,
-    /// The first message of limited lifetime expires.
-    Expiry,
-    /// T3-rtx: data is outstanding on the path.
-    T3(PathId),
-    /// The next HEARTBEAT, or the end of waiting for the answer to the last.
-    Heartbeat(PathId),
-    /// The next probe of the path's MTU, or the loss of the last.
-    Pmtu(PathId),
-}
-
-/// Timers that are not a path's own.
-const PLAIN: [Timer; 9] = [
-    Timer::Init,
-    Timer::Cookie,
-    Timer::Shutdown,
-    Timer::Guard,
-    Timer::Sack,
-    Timer::Reconf,
-    Timer::Asconf,
-    Timer::Autoclose,
-    Timer::Expiry,
-];
-const PER_PATH: usize = 3;
-
-impl Timer {
-    fn place(self) -> usize {
-        let of_path = |path: PathId, which| PLAIN.len() + usize::from(path.0) * PER_PATH + which;
-        match self {
-            Timer::Init => 0,
-            Timer::Cookie => 1,
-            Timer::Shutdown => 2,
-            Timer::Guard => 3,
-            Timer::Sack => 4,
-            Timer::Reconf => 5,
-            Timer::Asconf => 6,
-            Timer::Autoclose => 7,
-            Timer::Expiry => 8,
-            Timer::T3(path) => of_path(path, 0),
-            Timer::Heartbeat(path) => of_path(path, 1),
-            Timer::Pmtu(path) => of_path(path, 2),
+/// Makes the enum, and of each timer its place in the table: those of the association, then as many for each path.
+macro_rules! timers {
+    ($($(#[$doc:meta])* $name:ident = $place:literal,)*;
+     $($(#[$of:meta])* $paths:ident = $which:literal,)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Timer {
+            $($(#[$doc])* $name,)*
+            $($(#[$of])* $paths(PathId),)*
         }
-    }
 
-    fn at(place: usize) -> Timer {
-        match PLAIN.get(place) {
-            Some(timer) => *timer,
-            None => {
-                let place = place - PLAIN.len();
-                let path = PathId((place / PER_PATH) as u8);
-                match place % PER_PATH {
-                    0 => Timer::T3(path),
-                    1 => Timer::Heartbeat(path),
-                    _ => Timer::Pmtu(path),
+        const PLAIN: usize = [$($place),*].len();
+        const OF_PATH: &[fn(PathId) -> Timer] = &[$(Timer::$paths),*];
+
+        impl Timer {
+            fn place(self) -> usize {
+                let of_path = |path: PathId| PLAIN + usize::from(path.0) * OF_PATH.len();
+                match self {
+                    $(Timer::$name => $place,)*
+                    $(Timer::$paths(path) => of_path(path) + $which,)*
+                }
+            }
+
+            fn at(place: usize) -> Timer {
+                match place {
+                    $($place => Timer::$name,)*
+                    _ => {
+                        let place = place - PLAIN;
+                        let path = PathId((place / OF_PATH.len()) as u8);
+                        OF_PATH[place % OF_PATH.len()](path)
+                    }
                 }
             }
         }
-    }
+    };
+}
+
+timers! {
+    /// T1-init: an INIT is on its way.
+    Init = 0,
+    /// T1-cookie: a COOKIE ECHO is on its way.
+    Cookie = 1,
+    /// T2-shutdown: a SHUTDOWN or SHUTDOWN ACK is on its way.
+    Shutdown = 2,
+    /// T5-shutdown-guard: the shutdown as a whole.
+    Guard = 3,
+    /// A delayed SACK is owed.
+    Sack = 4,
+    /// A RE-CONFIG is on its way.
+    Reconf = 5,
+    /// T4-rto: an ASCONF is on its way.
+    Asconf = 6,
+    /// An association without traffic is closed.
+    Autoclose = 7,
+    /// The first message of limited lifetime expires.
+    Expiry = 8,
+    ;
+    /// T3-rtx: data is outstanding on the path.
+    T3 = 0,
+    /// The next HEARTBEAT, or the end of waiting for the answer to the last.
+    Heartbeat = 1,
+    /// The next probe of the path's MTU, or the loss of the last.
+    Pmtu = 2,
 }
 
 /// Not running.
@@ -98,7 +85,6 @@ impl Timers {
         self.due[place] = at.0.min(NEVER - 1);
     }
 
-    /// Starts the timer unless it is running.
     pub fn set_if_stopped(&mut self, timer: Timer, at: Time) {
         if self.get(timer).is_none() {
             self.set(timer, at);

@@ -116,17 +116,12 @@ fn drain(c: &'static Conn, v: &View<'static>, rest: &mut Rest) {
         rest.bytes.resize(before + PIECE, 0);
         let iov = [sys::buffer(rest.bytes[before..].as_mut_ptr(), PIECE)];
         let step = recv::take_now(c, v, &iov);
-        let (n, again) = match step {
-            Step::Data(n) => (n, true),
-            Step::Error(e) => {
-                rest.error.store(e, Ordering::Relaxed);
-                (0, false)
-            }
-            Step::Eof | Step::Again | Step::Kernel => (0, false),
+        if let Step::Error(e) = step {
+            rest.error.store(e, Ordering::Relaxed);
+        }
+        let Step::Data(n) = step else {
+            return rest.bytes.truncate(before);
         };
         rest.bytes.truncate(before + n);
-        if !again {
-            return;
-        }
     }
 }

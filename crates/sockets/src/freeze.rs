@@ -2,6 +2,7 @@
 
 use headwater_channel::bell;
 use headwater_host::counters::Reason;
+use headwater_host::log::{self, Level};
 use headwater_host::reclaim::enter;
 use headwater_host::sync::Ordering;
 
@@ -56,13 +57,11 @@ pub fn for_now(c: &'static Conn, v: &View<'static>, childs: Option<i32>, reason:
         take_back_own(c, v);
     }
     if !pin_for_now(c, v, childs) && v.in_ring().unread() > 0 {
-        headwater_host::log::write(
-            headwater_host::log::Level::Warn,
-            format_args!(
-                "descriptor {} is passed on with bytes in its ring: they stay with this process",
-                fd()
-            ),
+        let fd = fd();
+        let text = format_args!(
+            "descriptor {fd} is passed on with bytes in its ring: they stay with this process"
         );
+        log::write(Level::Warn, text);
     }
     if !frozen {
         c.falls_back(reason);

@@ -6,7 +6,7 @@
 use std::io::{IoSlice, IoSliceMut};
 
 use headwater_channel::bell;
-use headwater_channel::pass::{self, Passed, Wanted};
+use headwater_channel::pass::{self, Received, Wanted};
 use headwater_channel::segment::Segment;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::AtomicU32;
@@ -67,11 +67,7 @@ pub fn both(bells: [sys::Result<i32>; 2]) -> Result<[i32; 2], Reason> {
 /// A message as it came.
 pub struct Came {
     hello: Hello,
-    /// Neither cut nor too short.
-    whole: bool,
-    /// Its descriptors did not all find room here.
-    short_of_room: bool,
-    fds: [Option<Passed>; WANTED],
+    message: Received,
 }
 
 /// The next message, without waiting. `None`: nothing more for now, or the end.
@@ -82,32 +78,26 @@ pub fn receive(fd: i32) -> Option<Came> {
         credentials: false,
     };
     let parts = &mut [IoSliceMut::new(&mut bytes)];
-    let mut came = pass::receive(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
-    let fds = core::array::from_fn(|i| came.take(i));
-    let is_missing = fds.iter().any(Option::is_none);
-    if came.len == 0 && fds.iter().all(Option::is_none) {
-        return None;
-    }
-    Some(Came {
-        hello: Hello::of(&bytes),
-        whole: came.len == bytes.len() && !came.lost && !came.cut,
-        short_of_room: came.lost && is_missing,
-        fds,
-    })
+    let message = pass::receive(fd, parts, wanted, libc::MSG_DONTWAIT).ok()?;
+    let hello = Hello::of(&bytes);
+    let is_any = message.len > 0 || message.descriptors.iter().any(Option::is_some);
+    is_any.then_some(Came { hello, message })
 }
 
 impl Came {
     fn segment(&self, guarded: bool) -> Result<Segment, Reason> {
-        if self.short_of_room {
+        let came = &self.message;
+        if came.lost && came.descriptors[..WANTED].iter().any(Option::is_none) {
             return Err(Reason::NoDescriptors);
         }
-        if !self.whole || self.hello.magic != MAGIC {
+        let whole = came.len == size_of::<Hello>() && !came.lost && !came.cut;
+        if !whole || self.hello.magic != MAGIC {
             return Err(Reason::BadHello);
         }
         if self.hello.abi != board::abi() {
             return Err(Reason::OtherVersion);
         }
-        let [Some(memory), Some(a), Some(b)] = &self.fds else {
+        let [Some(memory), Some(a), Some(b), ..] = &came.descriptors else {
             return Err(Reason::BadHello);
         };
         if guarded && ![a, b].iter().all(|bell| bell::is_guarded(bell.number())) {
@@ -130,9 +120,8 @@ impl Came {
             }
         };
         let mut hide = |i: usize, hide: fn(i32) -> sys::Result<i32>| {
-            self.fds[i]
-                .take()
-                .map_or(Err(libc::EBADF), |fd| hide(fd.into_number()))
+            let fd = self.message.take(i).ok_or(libc::EBADF)?;
+            hide(fd.into_number())
         };
         let bells = both([1, 2].map(|i| hide(i, hidden::hide)));
         let bells = bells.inspect_err(|&reason| counters::note(reason)).ok()?;

@@ -351,13 +351,11 @@ fn adopt_locked(fd: i32, h: Handle) -> Option<Handle> {
         counters::fallback(Reason::NoSegment);
         let text = format_args!("inherited descriptor {fd}: its shared memory can't be had");
         log::write(Level::Error, text);
-        let numbers = table::entries().filter(|&(_, other)| other == h);
-        break_off(numbers.map(|(number, _)| number));
+        break_off(table::numbers(h));
     }
     let new = c.map(conn::handle);
-    let numbers = table::entries().filter(|&(_, other)| other == h);
     let mut count = 0;
-    for (number, _) in numbers {
+    for number in table::numbers(h) {
         count += match new {
             Some(new) => table::replace_if(number, h, new),
             None => table::clear_if(number, h),

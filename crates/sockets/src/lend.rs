@@ -81,8 +81,7 @@ pub fn before_acting(
 ) -> Lending {
     // A child of vfork has descriptors of its own.
     let childs = process::is_borrowed();
-    let counted = !childs;
-    if counted {
+    if !childs {
         let mut under_way = UNDER_WAY.enter();
         under_way.lendings = under_way.lendings.wrapping_add(1);
     }
@@ -90,7 +89,7 @@ pub fn before_acting(
         presence: -1,
         kept: Vec::new(),
         opened: Vec::new(),
-        counted,
+        counted: !childs,
         text: String::new(),
     };
     let image = LazyCell::new(judge);
@@ -194,8 +193,7 @@ fn relay_spawned_input(copies_there: &[(i32, i32)], image: impl Fn() -> Image) {
     };
     let Some(h) = table::lookup(fd) else { return };
     if let Some(relay) = input_relay(fd, h).filter(|_| image() != Image::None) {
-        let all = table::entries().filter(|(_, other)| *other == h);
-        put_in_place(relay, all.map(|(fd, _)| fd));
+        put_in_place(relay, table::numbers(h));
     }
 }
 

@@ -9,7 +9,7 @@ mod to_kernel;
 use headwater_host::board::{self, Addr, Posting};
 use headwater_host::counters::{self, Reason};
 use headwater_host::log::{self, Level};
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sync::{AtomicU32, AtomicU64, Ordering};
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{config, process, sys, unwinder};
 
@@ -120,14 +120,19 @@ pub fn accepted(listener: Handle, on: i32, fd: i32) {
     if account.is_some_and(|a| !worth::accepted(a)) {
         return counters::fallback(Reason::NotWorth);
     }
-    match conn::adopt(fd, Phase::Tracked, Role::Server) {
-        Some(c) => {
-            limits::hand_on(on, c);
-            c.set_account(account);
-            leave_to_waiters(c, fd);
-        }
-        None => counters::fallback(conn::no_room()),
-    }
+    look_after(fd, Role::Server, on, account);
+}
+
+/// The connection, with the limits of `like`, is looked after from here on: true. Else, which is counted, there is no room.
+fn look_after(fd: i32, role: Role, like: i32, account: Option<&'static AtomicU64>) -> bool {
+    let Some(c) = conn::adopt(fd, Phase::Tracked, role) else {
+        counters::fallback(conn::no_room());
+        return false;
+    };
+    limits::hand_on(like, c);
+    c.set_account(account);
+    leave_to_waiters(c, fd);
+    true
 }
 
 /// What becomes of a connection that is to be made.
@@ -164,15 +169,7 @@ pub fn connected(fd: i32, led: Led) -> bool {
     match led {
         Led::Here => {
             images::sweep();
-            let adopted = conn::adopt(fd, Phase::Tracked, Role::Client);
-            match adopted {
-                Some(c) => {
-                    limits::hand_on(fd, c);
-                    leave_to_waiters(c, fd);
-                }
-                None => counters::fallback(conn::no_room()),
-            }
-            return adopted.is_some();
+            return look_after(fd, Role::Client, fd, None);
         }
         // Asked only for who wants to know.
         Led::Elsewhere(reason) if counters::is_wanted() && tcp_counts::is_begun(fd) => {

@@ -46,8 +46,6 @@ pub const T_NOTSUPPORT: i32 = 0x400;
 
 /// In place of a value: the provider may choose.
 pub const T_UNSPEC: u32 = !0 - 2;
-/// The value is an absolute requirement: refused when it cannot be had.
-pub const T_ABSREQ: u32 = 0x8000;
 pub const T_YES: u32 = 1;
 pub const T_NO: u32 = 0;
 /// T_TCP_KEEPALIVE: the probe carries a byte of garbage.
@@ -186,13 +184,9 @@ impl List {
 /// The worse of two results: what the whole call's flags say (XNS 5.2, t_optmgmt: T_NOTSUPPORT, T_READONLY, T_FAILURE,
 /// T_PARTSUCCESS, T_SUCCESS, from the worst to the best).
 pub fn worse(one: i32, other: i32) -> i32 {
-    let rank = |status| {
-        WORST_FIRST
-            .iter()
-            .position(|known| *known == status)
-            .unwrap_or(WORST_FIRST.len())
-    };
-    if rank(one) <= rank(other) { one } else { other }
+    let mut worst_first = WORST_FIRST.into_iter();
+    let worst = worst_first.find(|status| [one, other].contains(status));
+    worst.unwrap_or(one)
 }
 
 const WORST_FIRST: [i32; 5] = [

@@ -48,8 +48,6 @@ pub const T_INVALID: i32 = -2;
 
 /// PROVIDER_flag: data units of no bytes may be sent.
 pub const SENDZERO: i32 = 0x001;
-/// PROVIDER_flag: expedited data stays in its place among the data.
-pub const EXPINLINE: i32 = 0x002;
 /// PROVIDER_flag: options are struct t_opthdr lists.
 pub const XPG4_1: i32 = 0x004;
 

@@ -82,9 +82,6 @@ machine! {
     }
 }
 
-/// How many states <sys/tihdr.h> counts, its private TS_WACK_ORDREL among them.
-pub const TS_NOSTATES: u32 = 18;
-
 impl State {
     pub const fn number(self) -> u32 {
         self as u32

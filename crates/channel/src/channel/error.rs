@@ -61,44 +61,72 @@ pub(super) enum Stop {
     Corrupt,
 }
 
-impl From<Stop> for SendError {
-    fn from(stop: Stop) -> SendError {
-        match stop {
-            Stop::WouldBlock => SendError::Full,
-            Stop::Interrupted => SendError::Interrupted,
-            Stop::Busy => SendError::Busy,
-            Stop::Corrupt => SendError::Corrupt,
-        }
-    }
-}
-
-impl From<Stop> for ReceiveError {
-    fn from(stop: Stop) -> ReceiveError {
-        match stop {
-            Stop::WouldBlock => ReceiveError::Empty,
-            Stop::Interrupted => ReceiveError::Interrupted,
-            Stop::Busy => ReceiveError::Busy,
-            Stop::Corrupt => ReceiveError::Corrupt,
-        }
-    }
-}
-
 impl From<Corrupt> for Stop {
     fn from(_: Corrupt) -> Stop {
         Stop::Corrupt
     }
 }
 
-impl From<Corrupt> for SendError {
-    fn from(_: Corrupt) -> SendError {
-        SendError::Corrupt
-    }
+/// Of a verb's error: the word for a call that would have to wait, and of each variant the kind as an [`io::Error`] and the text.
+macro_rules! verb {
+    ($error:ident: $would_block:ident;
+     $($variant:ident $({ $($field:ident),* })? => $kind:ident, $text:literal;)*) => {
+        impl From<Stop> for $error {
+            fn from(stop: Stop) -> $error {
+                match stop {
+                    Stop::WouldBlock => $error::$would_block,
+                    Stop::Interrupted => $error::Interrupted,
+                    Stop::Busy => $error::Busy,
+                    Stop::Corrupt => $error::Corrupt,
+                }
+            }
+        }
+
+        impl From<Corrupt> for $error {
+            fn from(_: Corrupt) -> $error {
+                $error::Corrupt
+            }
+        }
+
+        impl fmt::Display for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($error::$variant $({ $($field),* })? => write!(f, $text),)*
+                }
+            }
+        }
+
+        impl std::error::Error for $error {}
+
+        impl From<$error> for io::Error {
+            fn from(e: $error) -> io::Error {
+                let kind = match e {
+                    $($error::$variant { .. } => io::ErrorKind::$kind,)*
+                };
+                io::Error::new(kind, e)
+            }
+        }
+    };
 }
 
-impl From<Corrupt> for ReceiveError {
-    fn from(_: Corrupt) -> ReceiveError {
-        ReceiveError::Corrupt
-    }
+verb! {
+    SendError: Full;
+    Full => WouldBlock, "the channel is full";
+    TooLong { max } => InvalidInput, "the message is longer than {max} bytes";
+    Closed => BrokenPipe, "the channel is closed";
+    Interrupted => Interrupted, "interrupted by a signal";
+    Busy => Deadlock, "this thread holds a reservation";
+    Corrupt => InvalidData, "the channel's memory is damaged";
+}
+
+verb! {
+    ReceiveError: Empty;
+    Empty => WouldBlock, "the channel is empty";
+    TooLong { control, data } => InvalidData, "the message has {control} bytes of control and {data} of data";
+    Closed => UnexpectedEof, "the channel is closed";
+    Interrupted => Interrupted, "interrupted by a signal";
+    Busy => Deadlock, "this thread holds a frame";
+    Corrupt => InvalidData, "the channel's memory is damaged";
 }
 
 impl From<Errno> for OpenError {
@@ -106,37 +134,6 @@ impl From<Errno> for OpenError {
         match errno {
             libc::EPROTO => OpenError::NotAChannel,
             errno => OpenError::System(errno),
-        }
-    }
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SendError::Full => f.write_str("the channel is full"),
-            SendError::TooLong { max } => write!(f, "the message is longer than {max} bytes"),
-            SendError::Closed => f.write_str("the channel is closed"),
-            SendError::Interrupted => f.write_str("interrupted by a signal"),
-            SendError::Busy => f.write_str("this thread holds a reservation"),
-            SendError::Corrupt => f.write_str("the channel's memory is damaged"),
-        }
-    }
-}
-
-impl fmt::Display for ReceiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReceiveError::Empty => f.write_str("the channel is empty"),
-            ReceiveError::TooLong { control, data } => {
-                write!(
-                    f,
-                    "the message has {control} bytes of control and {data} of data"
-                )
-            }
-            ReceiveError::Closed => f.write_str("the channel is closed"),
-            ReceiveError::Interrupted => f.write_str("interrupted by a signal"),
-            ReceiveError::Busy => f.write_str("this thread holds a frame"),
-            ReceiveError::Corrupt => f.write_str("the channel's memory is damaged"),
         }
     }
 }
@@ -153,36 +150,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for SendError {}
-impl std::error::Error for ReceiveError {}
 impl std::error::Error for OpenError {}
-
-impl From<SendError> for io::Error {
-    fn from(e: SendError) -> io::Error {
-        let kind = match e {
-            SendError::Full => io::ErrorKind::WouldBlock,
-            SendError::TooLong { .. } => io::ErrorKind::InvalidInput,
-            SendError::Closed => io::ErrorKind::BrokenPipe,
-            SendError::Interrupted => io::ErrorKind::Interrupted,
-            SendError::Busy => io::ErrorKind::Deadlock,
-            SendError::Corrupt => io::ErrorKind::InvalidData,
-        };
-        io::Error::new(kind, e)
-    }
-}
-
-impl From<ReceiveError> for io::Error {
-    fn from(e: ReceiveError) -> io::Error {
-        let kind = match e {
-            ReceiveError::Empty => io::ErrorKind::WouldBlock,
-            ReceiveError::Closed => io::ErrorKind::UnexpectedEof,
-            ReceiveError::Interrupted => io::ErrorKind::Interrupted,
-            ReceiveError::Busy => io::ErrorKind::Deadlock,
-            ReceiveError::TooLong { .. } | ReceiveError::Corrupt => io::ErrorKind::InvalidData,
-        };
-        io::Error::new(kind, e)
-    }
-}
 
 impl From<OpenError> for io::Error {
     fn from(e: OpenError) -> io::Error {

@@ -23,12 +23,7 @@ pub enum ChangeRefused {
 impl Association {
     /// Asks for a change of streams; an event tells what came of it.
     pub fn change_streams(&mut self, ask: Ask) -> Result<(), ChangeRefused> {
-        if self.state != State::Established {
-            return Err(ChangeRefused::NotOpen);
-        }
-        if !self.features.reconfiguration {
-            return Err(ChangeRefused::Unsupported);
-        }
+        self.check_change(self.features.reconfiguration)?;
         self.reset
             .ask(ask, &self.sender, &self.receiver)
             .map_err(ChangeRefused::Streams)
@@ -36,12 +31,7 @@ impl Association {
 
     /// Asks for a change of our addresses; an event tells what came of it.
     pub fn change_addresses(&mut self, change: Change) -> Result<(), ChangeRefused> {
-        if self.state != State::Established {
-            return Err(ChangeRefused::NotOpen);
-        }
-        if !self.features.addresses {
-            return Err(ChangeRefused::Unsupported);
-        }
+        self.check_change(self.features.addresses)?;
         self.asconf
             .ask(change, &self.local)
             .map_err(ChangeRefused::Addresses)?;
@@ -49,6 +39,15 @@ impl Association {
             self.leave_source(addr);
         }
         Ok(())
+    }
+
+    /// May a change be asked for now, which both sides have to support?
+    fn check_change(&self, supported: bool) -> Result<(), ChangeRefused> {
+        match self.state {
+            State::Established if supported => Ok(()),
+            State::Established => Err(ChangeRefused::Unsupported),
+            _ => Err(ChangeRefused::NotOpen),
+        }
     }
 
     /// An address that is to be deleted is no packet's source any more: the peer refuses to delete the one that asks for it.
@@ -63,7 +62,6 @@ impl Association {
         }
     }
 
-    /// Adds a shared key, or replaces the one of this number.
     pub fn set_key(&mut self, number: u16, secret: &[u8]) {
         if let Some(auth) = &mut self.auth {
             auth.set_key(number, secret);
@@ -71,7 +69,6 @@ impl Association {
         self.config.keep_key(number, secret);
     }
 
-    /// Packets are signed with this key from now on.
     pub fn activate_key(&mut self, number: u16) -> Result<(), KeyError> {
         if let Some(auth) = &mut self.auth {
             auth.activate(number)?;

@@ -39,7 +39,7 @@ pub(super) struct Opening {
 }
 
 /// What an association is made of.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SetUp {
     pub id: AssocId,
     pub local_port: u16,
@@ -87,10 +87,7 @@ impl Association {
             association.last_from = id;
             association.paths[id].state = PathState::Active;
         }
-        association.begin_to_use_paths(now);
-        association.set_autoclose(now);
-        association.tell(Event::Up { by_peer: true });
-        association.tell_of_authentication();
+        association.come_up(now, true);
         if let Some(code) = adaptation {
             association.tell(Event::Adaptation(code));
         }
@@ -269,14 +266,7 @@ impl Association {
 
     /// T1-init or T1-cookie has expired.
     pub(super) fn repeat_opening(&mut self, now: Time) {
-        let limit = self.config.init_retransmissions;
-        let Some(opening) = &mut self.opening else {
-            return;
-        };
-        opening.retransmissions += 1;
-        opening.wanted = true;
-        if opening.retransmissions > limit {
-            self.end(Down::SetupFailed { refused: false });
+        if !self.open_again(false) {
             return;
         }
         self.paths[self.primary].rto.back_off();
@@ -288,18 +278,24 @@ impl Association {
 
     /// Our INIT came to where nobody was for a moment. It goes again at once, though not for ever.
     pub(crate) fn init_missed(&mut self) {
-        let limit = self.config.init_retransmissions;
-        let Some(opening) = self.opening.as_mut() else {
-            return;
-        };
-        if self.state != State::CookieWait || opening.wanted {
-            return;
+        let gone = self.opening.as_ref().is_some_and(|one| !one.wanted);
+        if self.state == State::CookieWait && gone {
+            self.open_again(true);
         }
+    }
+
+    /// INIT or COOKIE ECHO is to leave once more. False: it has left often enough, and it is over.
+    fn open_again(&mut self, refused: bool) -> bool {
+        let Some(opening) = &mut self.opening else {
+            return false;
+        };
         opening.retransmissions += 1;
         opening.wanted = true;
-        if opening.retransmissions > limit {
-            self.end(Down::SetupFailed { refused: true });
+        let again = opening.retransmissions <= self.config.init_retransmissions;
+        if !again {
+            self.end(Down::SetupFailed { refused });
         }
+        again
     }
 
     /// Another of the peer's addresses is tried, though none that only its INIT ACK has named (5.4).
@@ -309,9 +305,8 @@ impl Association {
         let ids: Vec<PathId> = ids.map(|(id, _)| id).collect();
         if let Some(at) = ids.iter().position(|id| *id == self.primary) {
             let next = ids[(at + 1) % ids.len()];
-            let rto = self.paths[self.primary].rto.clone();
             if next != self.primary {
-                self.paths[next].rto = rto;
+                self.paths[next].rto = self.paths[self.primary].rto.clone();
             }
             self.primary = next;
             self.last_from = next;
@@ -406,10 +401,8 @@ impl Association {
             return;
         }
         self.timers.stop(Timer::Cookie);
-        let sent = self.opening.take().and_then(|opening| opening.sent);
-        let id = self.primary;
-        if let Some(sent) = sent {
-            self.paths[id].rto.sample(now.since(sent));
+        if let Some(sent) = self.opening.take().and_then(|opening| opening.sent) {
+            self.paths[self.primary].rto.sample(now.since(sent));
         }
         self.become_established(now);
     }
@@ -419,14 +412,14 @@ impl Association {
         self.opening = None;
         self.state = State::Established;
         self.errors = 0;
-        self.begin_to_use_paths(now);
-        self.set_autoclose(now);
-        self.tell(Event::Up { by_peer: false });
-        self.tell_of_authentication();
+        self.come_up(now, false);
         self.go_on_closing(now);
     }
 
-    fn tell_of_authentication(&mut self) {
+    fn come_up(&mut self, now: Time, by_peer: bool) {
+        self.begin_to_use_paths(now);
+        self.set_autoclose(now);
+        self.tell(Event::Up { by_peer });
         if self.auth.is_none() {
             self.tell(Event::NoAuthentication);
         }
@@ -509,7 +502,6 @@ impl Association {
     }
 }
 
-/// An ERROR chunk.
 pub(super) fn put_error(packet: &mut PacketBuilder<'_>, report: &[CauseOwned]) {
     packet.error(|causes| {
         for cause in report {

@@ -94,12 +94,8 @@ impl Association {
             return;
         };
         let addr = path.addr;
-        let others = self
-            .paths
-            .iter()
-            .map(|(other, _)| other)
-            .find(|other| *other != id);
-        let Some(other) = others else {
+        let is_other = |other: &PathId| *other != id && self.paths.get(*other).is_some();
+        let Some(other) = self.paths.ids().find(is_other) else {
             return;
         };
         for timer in [Timer::T3(id), Timer::Heartbeat(id), Timer::Pmtu(id)] {

@@ -16,7 +16,6 @@ pub fn out_of_the_blue(arrived: &Arrived<'_>, out: &mut Vec<u8>) -> Option<Trans
     Some(back(arrived, len))
 }
 
-/// A packet to where another came from.
 fn back(arrived: &Arrived<'_>, len: usize) -> Transmit {
     Transmit::one(Some(arrived.to), arrived.from, arrived.encap, len)
 }

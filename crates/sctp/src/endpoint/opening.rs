@@ -55,15 +55,15 @@ impl Endpoint {
     /// A packet from an address that is no peer's. With the tag of an association it was on its way when the peer gave that address
     /// up, or comes from one that we don't know yet: an answer would be believed, and end that association.
     fn on_nobodys(&mut self, other: Other<'_>) {
-        let packet = other.packet;
-        let belongs = self
-            .table
-            .find_tag(packet.header.tag)
-            .and_then(|id| self.table.get(id))
-            .is_some_and(|association| association.peer_port() == packet.header.source);
-        if !belongs {
-            self.answer(packet, other.arrived);
+        if self.by_tag(other.packet).is_none() {
+            self.answer(other.packet, other.arrived);
         }
+    }
+
+    /// The association whose tag a packet from its peer's port has.
+    fn by_tag(&self, packet: &Packet<'_>) -> Option<&Association> {
+        let found = self.table.get(self.table.find_tag(packet.header.tag)?)?;
+        (found.peer_port() == packet.header.source).then_some(found)
     }
 
     /// A packet from a peer's address with a tag that is not ours: with the T bit it may be the peer's own, reflected (8.5.1).
@@ -103,23 +103,16 @@ impl Endpoint {
 
     /// An ASCONF from an address that is not known yet: its association is found by its tag (RFC 5061 4.1.1).
     fn on_moved(&mut self, other: Other<'_>) {
-        let packet = other.packet;
         if other.known.is_some() {
             return;
         }
-        let found = self.table.find_tag(packet.header.tag);
-        let fits = |association: &Association| {
-            association.peer_port() == packet.header.source && association.auth().is_some()
+        let found = self.by_tag(other.packet).filter(|one| one.auth().is_some());
+        let Some(id) = found.map(Association::id) else {
+            return self.on_nobodys(other);
         };
-        match found.filter(|id| self.table.get(*id).is_some_and(fits)) {
-            Some(id) => {
-                if let Some(association) = self.table.get_mut(id) {
-                    association.handle_from_elsewhere(other.now, packet, other.arrived);
-                }
-                self.touch(id);
-            }
-            None => self.on_nobodys(other),
-        }
+        self.change(id, |association| {
+            association.handle_from_elsewhere(other.now, other.packet, other.arrived)
+        });
     }
 
     fn on_init(&mut self, other: Other<'_>, init: &Init<'_>) {
@@ -206,31 +199,18 @@ impl Endpoint {
             inbound: config.inbound,
             tsn: local_tsn,
         };
-        let mut bytes = Vec::new();
-        let limit = crate::wire::HEADER + 512 + sealed.len() + offer.report_size();
-        let mut answer = PacketBuilder::begin(
-            &mut bytes,
-            self.port,
-            packet.header.source,
-            init.tag,
-            limit.max(1200),
-        );
-        answer.init(kind::INIT_ACK, &head, |params| {
-            params.put(&Param::Cookie(&sealed));
-            describe(
-                params,
-                &config,
-                &self.addresses,
-                arrived.from,
-                vectors.as_ref(),
-            );
-            // Each by itself (3.3.3.1).
-            for whole in &offer.unrecognized {
-                params.put(&Param::Unrecognized(whole));
-            }
+        let (local, to) = (&self.addresses, arrived.from);
+        let answer = self.packet(packet.header.source, init.tag, |answer| {
+            answer.init(kind::INIT_ACK, &head, |params| {
+                params.put(&Param::Cookie(&sealed));
+                describe(params, &config, local, to, vectors.as_ref());
+                // Each by itself (3.3.3.1).
+                for whole in &offer.unrecognized {
+                    params.put(&Param::Unrecognized(whole));
+                }
+            });
         });
-        answer.finish(None, true);
-        self.send_loose(arrived, bytes);
+        self.send_loose(arrived, answer);
     }
 
     /// An INIT from an unknown address may name one of a peer that we know. Not before we know that peer's tag: the answer would
@@ -250,24 +230,19 @@ impl Endpoint {
     }
 
     fn refuse(&mut self, other: Other<'_>, tag: u32, cause: &Cause<'_>) {
-        self.reply(other.packet.header.source, tag, other.arrived, |answer| {
+        let answer = self.packet(other.packet.header.source, tag, |answer| {
             answer.abort(false, |causes| _ = causes.put(cause));
         });
+        self.send_loose(other.arrived, answer);
     }
 
-    /// Sends a packet with this tag back.
-    fn reply(
-        &mut self,
-        port: u16,
-        tag: u32,
-        arrived: &Arrived<'_>,
-        fill: impl FnOnce(&mut PacketBuilder<'_>),
-    ) {
+    /// A packet with this tag, for this port.
+    fn packet(&self, port: u16, tag: u32, fill: impl FnOnce(&mut PacketBuilder<'_>)) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut answer = PacketBuilder::begin(&mut bytes, self.port, port, tag, 1200);
-        fill(&mut answer);
-        answer.finish(None, true);
-        self.send_loose(arrived, bytes);
+        let mut packet = PacketBuilder::begin(&mut bytes, self.port, port, tag, 1200);
+        fill(&mut packet);
+        packet.finish(None, true);
+        bytes
     }
 
     fn on_cookie(&mut self, other: Other<'_>, bytes: &[u8]) {
@@ -422,9 +397,10 @@ impl Endpoint {
 
     fn say_stale(&mut self, cookie: &Cookie, by: Duration, arrived: &Arrived<'_>) {
         let by = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
-        self.reply(cookie.peer_port, cookie.peer_tag, arrived, |answer| {
+        let answer = self.packet(cookie.peer_port, cookie.peer_tag, |answer| {
             answer.error(|causes| _ = causes.put(&Cause::StaleCookie(by)));
         });
+        self.send_loose(arrived, answer);
     }
 }
 

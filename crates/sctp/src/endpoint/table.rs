@@ -59,10 +59,7 @@ impl Table {
 
     pub fn get_mut(&mut self, id: AssocId) -> Option<&mut Association> {
         let place = self.places.get_mut(id.place as usize)?;
-        if place.generation != id.generation {
-            return None;
-        }
-        place.association.as_deref_mut()
+        (place.generation == id.generation).then_some(place.association.as_deref_mut()?)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Association> {

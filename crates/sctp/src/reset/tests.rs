@@ -1,11 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::RtoLimits;
 use crate::congestion::Rfc9260;
 use crate::path::{Path, PathId, PathState, Paths};
 use crate::pmtu::Pmtu;
 use crate::recv::ReceiveConfig;
-use crate::rto::{Rto, RtoLimits};
+use crate::rto::Rto;
 use crate::sched::SchedulerKind;
 use crate::send::{Outgoing, Reliability, SendConfig};
 use crate::time::Time;

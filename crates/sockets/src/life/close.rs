@@ -49,7 +49,7 @@ fn going(fd: i32, shadow: i32) -> Option<AfterClose> {
     if c.refs.fetch_sub(1, Ordering::AcqRel) > 1 {
         // Other numbers remain; the shadow must be reached by one of them.
         if c.fd() == fd
-            && let Some((other, _)) = table::entries().find(|&(_, x)| x == h)
+            && let Some(other) = table::numbers(h).next()
         {
             let moved =
                 c.fd.compare_exchange(fd, other, Ordering::SeqCst, Ordering::Relaxed);

@@ -59,19 +59,13 @@ pub fn not_replaced() {
 
 /// Has it a number that outlives an exec?
 pub fn outlives_exec(h: Handle) -> bool {
-    let mut numbers = table::entries().filter(|&(_, x)| x == h);
-    numbers.any(|(fd, _)| sys::survives_exec(fd))
+    table::numbers(h).any(sys::survives_exec)
 }
 
 /// The same, quicker for most.
 fn stays_open(c: &Conn) -> bool {
-    if sys::survives_exec(c.fd()) {
-        return true;
-    }
-    if c.refs.load(Ordering::Acquire) <= 1 {
-        return false;
-    }
-    outlives_exec(conn::handle(c))
+    let others = c.refs.load(Ordering::Acquire) > 1;
+    sys::survives_exec(c.fd()) || others && outlives_exec(conn::handle(c))
 }
 
 /// The exec's close is to be a reset: how to take that back. 0: it is one already.
@@ -97,11 +91,7 @@ fn change_holds(change: i32) {
         let looks = pins::entered();
         let own = c.view(&looks).map(|v| &v.own().holders);
         for count in [Some(&c.record().holders), own].into_iter().flatten() {
-            if change < 0 {
-                count.fetch_sub(1, Ordering::AcqRel);
-            } else {
-                count.fetch_add(1, Ordering::AcqRel);
-            }
+            count.fetch_add(change.cast_unsigned(), Ordering::AcqRel);
         }
     }
 }

@@ -11,9 +11,7 @@ use crate::{freeze, pins, takeover};
 
 /// The program asks for something that rings can't do.
 pub fn needs_kernel(fd: i32) {
-    if let Some(h) = table::socket(fd) {
-        leave_to_others(fd, h, Reason::Option);
-    }
+    to_kernel(fd, Reason::Option);
 }
 
 /// The program changes what is asked of it in an epoll set of which the kernel alone can tell.

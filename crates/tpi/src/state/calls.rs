@@ -116,10 +116,6 @@ impl Row {
     }
 }
 
-pub(super) fn rows() -> &'static [Row] {
-    TABLE
-}
-
 fn row(call: Call) -> &'static Row {
     &TABLE[call as usize]
 }
@@ -147,7 +143,7 @@ macro_rules! calls {
         pub enum Call { $($(#[$doc])* $call),* }
 
         /// In the order of Call.
-        static TABLE: &[Row] = &[$(Row {
+        pub(super) static TABLE: &[Row] = &[$(Row {
             call: Call::$call,
             name: $name,
             needs: $needs,

@@ -1,6 +1,6 @@
 //! The tables as Markdown, for the documentation.
 
-use super::calls::{Needs, Row, Then, rows};
+use super::calls::{self, Needs, Row, Then};
 use super::{T_INREL, T_UNINIT, TABLE, xti_name, xti_state};
 
 /// Both tables: the provider's machine, then calls by state. An empty cell is TOUTSTATE.
@@ -34,7 +34,7 @@ fn calls() -> String {
         states.join(" | "),
         " --- |".repeat(states.len() + 2)
     );
-    for row in rows() {
+    for row in calls::TABLE {
         let cells: Vec<_> = (T_UNINIT..=T_INREL).map(|state| cell(row, state)).collect();
         text += &format!(
             "| {} | {} | {} |\n",

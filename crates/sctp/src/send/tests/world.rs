@@ -4,10 +4,11 @@ use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::RtoLimits;
 use crate::congestion::Rfc9260;
 use crate::path::{Path, PathId, PathState, Paths};
 use crate::pmtu::Pmtu;
-use crate::rto::{Rto, RtoLimits};
+use crate::rto::Rto;
 use crate::sched::SchedulerKind;
 use crate::send::{Acked, Outgoing, SackError, SendConfig, Sender};
 use crate::serial::Tsn;
