@@ -20,7 +20,7 @@ const TICK_STUCK: u64 = Duration::from_millis(10).as_nanos() as u64;
 /// While there is nothing but what others send too: at first, and while it stays so. Every tick costs the program two switches on a
 /// shared CPU.
 const TICK_LAZY: u64 = Duration::from_millis(1).as_nanos() as u64;
-const TICK_LAZIEST: u64 = Duration::from_millis(8).as_nanos() as u64;
+const TICK_LAZIEST: u64 = Duration::from_millis(4).as_nanos() as u64;
 /// Ticks without anything held, after which there are none.
 const QUIET: u32 = 6;
 

@@ -18,7 +18,7 @@ use crate::{EXPEDITED, PLAIN, PUSH, connected, endpoint_to_plain, receive};
 fn the_kernel_gathers_large_sends_on_while_it_has_no_room() {
     let (mut tcp, mut peer) = connected();
     let gathers = |tcp: &Tcp| {
-        sys::sockopt::<i32>(tcp.descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY) == Ok(0)
+        sys::sockopt::<i32>(tcp.descriptor(), libc::IPPROTO_TCP, libc::TCP_CORK) == Ok(1)
     };
     let block = vec![5; 20_000];
     let mut room = vec![0; 1 << 20];

@@ -29,7 +29,7 @@ type Bytes = Result<usize, i32>;
 impl Socket {
     pub fn new(v6: bool) -> Outcome<Socket> {
         let socket = Socket::of(super::socket(v6, libc::SOCK_STREAM)?);
-        socket.hurry(true);
+        socket.hurry();
         Ok(socket)
     }
 
@@ -46,9 +46,14 @@ impl Socket {
     }
 
     /// TCP_NODELAY: what is held back is held back by us, and the kernel is not to wait for acknowledgements on top of it.
-    /// But for a while it may.
-    pub fn hurry(&self, on: bool) {
-        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &(on as i32));
+    /// Set again, what it gathers goes.
+    pub fn hurry(&self) {
+        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32);
+    }
+
+    /// TCP_CORK: the kernel puts sends together to whole segments; off, what it has goes.
+    pub fn gather(&self, on: bool) {
+        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_CORK, &(on as i32));
     }
 
     /// Do Fast Sockets have a say in what is sent?
@@ -150,7 +155,7 @@ impl Socket {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let fd = again(|| sys::accept(self.fd, flags)).and_then(hidden::hide_or_keep)?;
         let socket = Socket::of(fd);
-        socket.hurry(true);
+        socket.hurry();
         if let Some(h) = self.handle() {
             socket.offer(|fd| life::accepted(h, self.fd, fd));
         }

@@ -71,9 +71,12 @@ impl Tcp {
 
     fn put_large(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
         if self.run.next() {
-            self.socket.hurry(false);
+            self.socket.gather(true);
         }
-        let sent = self.transfer_behind(data, total);
+        let sent = match self.held.pending() == 0 && !self.socket.is_watched() {
+            true => self.put_plainly(data),
+            false => self.transfer_behind(data, total),
+        };
         if sent != Ok(total) {
             self.run.stalled = true;
         }
@@ -84,7 +87,7 @@ impl Tcp {
     #[inline]
     pub fn end_run(&mut self) {
         if self.run.end() {
-            self.socket.hurry(true);
+            self.socket.gather(false);
         }
     }
 
@@ -180,10 +183,7 @@ impl Tcp {
             };
             match due {
                 Due::Nothing => {}
-                Due::Push => {
-                    self.socket.hurry(true);
-                    self.socket.hurry(false);
-                }
+                Due::Push => self.socket.hurry(),
                 Due::End => self.end_run(),
             }
         }
