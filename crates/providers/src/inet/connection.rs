@@ -46,7 +46,6 @@ impl Socket {
     }
 
     /// TCP_NODELAY: what is held back is held back by us, and the kernel is not to wait for acknowledgements on top of it.
-    /// Set again, what it gathers goes.
     pub fn hurry(&self) {
         let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32);
     }

@@ -15,10 +15,6 @@ use crate::flusher::{self, Went};
 const ALONE: u64 = 2;
 /// Between two of them at most, in nanoseconds.
 const PAUSE: u64 = Duration::from_micros(100).as_nanos() as u64;
-/// For how long the writer has to rest before the flusher sends what is kept back, and before it ends the run: on a shared
-/// CPU it rests whenever its reader is at work.
-const REST: u64 = Duration::from_micros(100).as_nanos() as u64;
-const LONG_REST: u64 = Duration::from_millis(5).as_nanos() as u64;
 
 #[derive(Default)]
 pub struct Run {
@@ -29,18 +25,8 @@ pub struct Run {
     gathered: bool,
     /// How many there were when the flusher came by and found more than before, and when that was.
     seen: (u64, u64),
-    /// The flusher has sent all up to this one.
-    pushed: u64,
     /// The kernel had no room for the last one: a pause means nothing.
     pub stalled: bool,
-}
-
-/// What the flusher has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Due {
-    Nothing,
-    Push,
-    End,
 }
 
 impl Run {
@@ -67,7 +53,7 @@ impl Run {
             return false;
         }
         self.gathered = true;
-        (self.seen, self.pushed) = ((self.sends, now), 0);
+        self.seen = (self.sends, now);
         flusher::hold_lazily();
         true
     }
@@ -85,23 +71,14 @@ impl Run {
         was
     }
 
-    /// Asked by the flusher.
-    pub fn due(&mut self, now: u64) -> Due {
+    /// Asked by the flusher: has the writer paused since it found more than before?
+    pub fn rests(&mut self, now: u64) -> bool {
         // There is never anything for which it would have to hurry.
         flusher::note(Went::Busy);
         if self.seen.0 != self.sends {
             self.seen = (self.sends, now);
-            return Due::Nothing;
         }
-        let rested = now.saturating_sub(self.seen.1);
-        if rested >= LONG_REST {
-            return Due::End;
-        }
-        if rested < REST || self.pushed == self.sends {
-            return Due::Nothing;
-        }
-        self.pushed = self.sends;
-        Due::Push
+        now.saturating_sub(self.seen.1) > PAUSE
     }
 }
 
@@ -121,11 +98,10 @@ mod tests {
         let began: Vec<bool> = (0..5).map(|_| run.next()).collect();
         assert_eq!(began, [false, false, true, false, false]);
         assert!(run.is_gathered());
-        let begun = run.seen.1;
-        // Two more than it knows of.
-        assert_eq!(run.due(begun), Due::Nothing);
-        let due = [0, REST, 2 * REST, LONG_REST].map(|rested| run.due(begun + rested));
-        assert_eq!(due, [Due::Nothing, Due::Push, Due::Nothing, Due::End]);
+        let later = run.seen.1 + 2 * PAUSE;
+        // Two more than it knew of.
+        let rests = [later, later + PAUSE, later + 2 * PAUSE].map(|now| run.rests(now));
+        assert_eq!(rests, [false, false, true]);
         assert!(run.end());
         assert!(!run.end() && !run.next() && !run.is_gathered());
     }

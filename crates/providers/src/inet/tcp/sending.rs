@@ -9,7 +9,6 @@ use libc::iovec;
 
 use super::super::coalesce::LARGE;
 use super::super::length;
-use super::super::run::Due;
 use super::Tcp;
 use crate::flusher::{self, Went};
 use crate::provider::{Outcome, Sending};
@@ -175,16 +174,13 @@ impl Tcp {
     /// Sends what nobody else will; in the flusher's thread only what is due.
     pub fn send_kept(&mut self) {
         if self.run.is_gathered() {
-            let due = match flusher::tick() {
-                Some(now) => self.run.due(now),
+            let ends = match flusher::tick() {
+                Some(now) => self.run.rests(now),
                 // The rest of the last send comes, and acknowledgements before it: neither needs a word to the kernel.
-                None if self.run.stalled => Due::Nothing,
-                None => Due::End,
+                None => !self.run.stalled,
             };
-            match due {
-                Due::Nothing => {}
-                Due::Push => self.socket.hurry(),
-                Due::End => self.end_run(),
+            if ends {
+                self.end_run();
             }
         }
         if self.held.pending() == 0 && !self.release_due {
