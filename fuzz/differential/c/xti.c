@@ -262,15 +262,20 @@ OP(t_rcvreldata) { /* slot, room */
 
 /* ---- data ---- */
 
+/* Is the second the other end of the first? By messages that is not known any more as soon as an end waits: -1. */
+static int is_other_end(int slot, int other) {
+    char room[3][LONGEST];
+    struct t_bind to = {.addr = space(room[0], LONGEST)}, at = {.addr = space(room[1], LONGEST)}, b = {.addr = space(room[2], LONGEST)};
+    if (t_getprotaddr(fd[slot], &b, &to) < 0 || t_getprotaddr(fd[other], &at, &b) < 0 || !to.addr.len || !at.addr.len)
+        return -1;
+    return at.addr.len == to.addr.len && !memcmp(at.addr.buf, to.addr.buf, at.addr.len);
+}
 /* These flags; nothing is expedited by packets of SCTP, which come to who is connected with itself: by messages it goes ahead of
  * what came before it, else it is received as it came. */
 static int sending(int slot, long flags) {
-    char here[LONGEST], there[LONGEST];
-    struct t_bind b = {.addr = space(here, LONGEST)}, p = {.addr = space(there, LONGEST)};
-    if (provider_of[slot] != SCTP_T || !(flags & T_EXPEDITED) || t_getprotaddr(fd[slot], &b, &p) < 0)
+    if (provider_of[slot] != SCTP_T || !(flags & T_EXPEDITED) || is_other_end(slot, slot) != 1)
         return flags;
-    int is_itself = b.addr.len && b.addr.len == p.addr.len && !memcmp(here, there, b.addr.len);
-    return is_itself ? flags & ~T_EXPEDITED : flags;
+    return flags & ~T_EXPEDITED;
 }
 OP(t_snd) { return answer(a[0], t_snd(fd[a[0]], bytes(a[1]), a[1], sending(a[0], a[2]))); }
 OP(t_sndv) { /* slot, three lengths, flags */
@@ -324,7 +329,7 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     int flags, n, spoilt = 0;
     struct pollfd in = {fd[a[2]], POLLIN, 0}, out = {fd[a[0]], POLLOUT, 0};
     int here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[2]], F_GETFL);
-    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK))
+    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || !is_other_end(a[0], a[2]))
         return 0;
     /* Who is left full by nobody who receives says so sooner or later. */
     int state = t_getstate(fd[a[2]]);
@@ -351,6 +356,8 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
 OP(t_urgent) { /* slot, the slot of the other end, room: an urgent byte, which is received at once */
     int flags = 0, n, here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[1]], F_GETFL), state = t_getstate(fd[a[1]]);
     if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || (state != T_DATAXFER && state != T_OUTREL))
+        return 0;
+    if (!is_other_end(a[0], a[1]))
         return 0;
     if (t_snd(fd[a[0]], bytes(1), 1, T_EXPEDITED) < 0)
         return failed(fd[a[0]]);
