@@ -15,7 +15,7 @@ use crate::interrupt;
 use crate::measuring::{Pace, measure};
 use crate::numbers;
 use crate::placement::Placement;
-use crate::progress::Progress;
+use crate::progress::{Progress, say};
 use crate::runner::End;
 use crate::scratch::Scratch;
 use crate::select::Extent;
@@ -60,17 +60,15 @@ fn show() -> Result<()> {
     let scratch = Scratch::new("headwater-demo-")?;
     let site = Site::enter(scratch.path())?;
     site.tools.library()?;
-    println!("{}", site.machine.describe());
-    println!(
-        "The same programs without and with Headwater, in turn. Figures are medians; per message of both ends."
+    say(site.machine.describe());
+    say(
+        "The same programs without and with Headwater, in turn. Figures are medians; per message of both ends.",
     );
     let sockets = experiments::sockets();
     let mut missing = false;
     for (title, name, programs) in SHOWN {
-        if programs
-            .iter()
-            .any(|program| tools::installed(program).is_err())
-        {
+        let is_missing = |program: &&str| tools::installed(program).is_err();
+        if programs.iter().any(is_missing) {
             missing = true;
             continue;
         }
@@ -82,7 +80,7 @@ fn show() -> Result<()> {
         }
     }
     if missing {
-        println!("\nFor redis and nginx too: apt-get install redis-server redis-tools nginx wrk");
+        say("\nFor redis and nginx too: apt-get install redis-server redis-tools nginx wrk");
     }
     Ok(())
 }
@@ -138,7 +136,7 @@ fn one(
         );
     }
     progress.end();
-    println!("\n{title}\n{rows}");
+    say(format_args!("\n{title}\n{rows}"));
     Ok(())
 }
 

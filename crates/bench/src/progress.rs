@@ -1,5 +1,6 @@
 //! How far a run is, and how long it will still take.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,12 +31,17 @@ impl Progress {
 
     /// Prints above the bar, and also where there is no terminal to draw one on.
     pub fn say(&self, text: &str) {
-        self.0.suspend(|| println!("{text}"));
+        self.0.suspend(|| say(text));
     }
 
     pub fn end(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Prints a line. Who reads may have had enough: what is measured is in files.
+pub fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
 fn ticks(time: Duration) -> u64 {

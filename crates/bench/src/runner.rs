@@ -19,7 +19,7 @@ use crate::measuring::{Measured, Pace, measure};
 use crate::outputs::Outputs;
 use crate::plan::{Item, Plan};
 use crate::process::bounds;
-use crate::progress::Progress;
+use crate::progress::{Progress, say};
 use crate::render;
 use crate::report::Report;
 use crate::results::{self, Run, Skipped};
@@ -136,9 +136,9 @@ pub fn run(args: &BenchArgs) -> Result<End> {
     if let Some(run) = &earlier {
         files.check_same(run, &site.machine)?;
     }
-    println!("{}", site.machine.describe());
+    say(site.machine.describe());
     if let Err(failure) = site.tools.library() {
-        println!("{failure}, so nothing is accelerated.");
+        say(format_args!("{failure}, so nothing is accelerated."));
     }
     let quick = effort.extent == Extent::Quick;
     if quick {
@@ -162,13 +162,15 @@ pub fn run(args: &BenchArgs) -> Result<End> {
 impl Plan {
     fn say(&self) {
         for (name, why) in &self.skipped {
-            println!("{name}: skipped: {why}");
+            say(format_args!("{name}: skipped: {why}"));
         }
-        if self.left_out > 0 {
-            println!("{} cells are left to a run without --quick.", self.left_out);
-        }
-        if self.left_to_all > 0 {
-            println!("{} measurements more with --all.", self.left_to_all);
+        for (count, what) in [
+            (self.left_out, "cells are left to a run without --quick."),
+            (self.left_to_all, "measurements more with --all."),
+        ] {
+            if count > 0 {
+                say(format_args!("{count} {what}"));
+            }
         }
     }
 
@@ -253,11 +255,10 @@ impl Session {
         let known = |item: &&Item| !self.has(plan.experiments[item.experiment].name, item);
         let items: Vec<&Item> = plan.items.iter().filter(known).collect();
         let takes = items.iter().map(|item| item.takes).sum();
-        println!(
-            "{} cells to be measured, about {}",
-            items.len(),
-            words(takes)
-        );
+        let (count, takes_about) = (items.len(), words(takes));
+        say(format_args!(
+            "{count} cells to be measured, about {takes_about}"
+        ));
         let progress = Progress::new(takes);
         for item in items {
             let begins_late = |end| Instant::now() + item.takes > end;
@@ -338,27 +339,22 @@ impl Session {
         let measured = |report: &Report| report.cells.iter().any(CellReport::has_samples);
         let interrupted = interrupt::asked();
         if !self.run.experiments.iter().any(measured) {
-            println!("Nothing was measured, and nothing is written.");
+            say("Nothing was measured, and nothing is written.");
             return Ok(End::of(interrupted, true));
         }
         for experiment in &plan.experiments {
-            let name = experiment.name;
-            let report = self
-                .run
-                .experiments
-                .iter_mut()
-                .find(|r| r.experiment == name);
-            if let Some(report) = report {
+            let mut reports = self.run.experiments.iter_mut();
+            if let Some(report) = reports.find(|report| report.experiment == experiment.name) {
                 report.conclusion = experiment.conclude(&report.cells);
-                print!("{}", report.conclusion.tables());
-                println!("{}", report.summary());
+                let tables = report.conclusion.tables();
+                say(format_args!("{tables}{}", report.summary()));
             }
         }
         self.run.complete = !interrupted;
         self.run.finished = (!interrupted).then(now);
         self.run.without_samples().write(&self.files.results())?;
         render::all(&self.run, &self.files.out)?;
-        println!("{}", self.files.out.join("report.html").display());
+        say(self.files.out.join("report.html").display());
         if let Some(path) = &self.files.samples {
             results::export_samples(&self.run, path)?;
         }

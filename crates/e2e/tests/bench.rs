@@ -278,6 +278,20 @@ fn a_second_interruption_leaves_neither_programs_nor_scratch_folders() {
     assert!(map.is_err() || map.is_ok_and(|map| map.starts_with("0 ")));
 }
 
+/// As with `headwater bench | head`: what is measured is in files.
+#[test]
+fn a_reader_that_leaves_ends_no_measurement() {
+    let bench = Bench::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = bench.command(&["sockets/rtt-70"], true);
+    let output = command.stdout(writer).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(cells(&json(&bench.left("results.json"))), ["rtt-70"]);
+    assert!(bench.left("report.html").exists());
+}
+
 #[test]
 fn an_arm_of_the_users_own_and_every_single_sample_are_in_the_results() {
     needs!("memcached");
