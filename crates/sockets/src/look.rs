@@ -117,6 +117,15 @@ pub fn take_error(c: &Conn) -> Option<i32> {
     (known != 0).then_some(known)
 }
 
+/// Takes the error that is not in the kernel any more, where nothing is left to read there: its own call would tell an end.
+pub fn left_error(c: &Conn) -> Option<i32> {
+    let error = &c.record().error;
+    if error.load(Ordering::Relaxed) == 0 || c.shadow().is_some_and(|own| has_bytes(own.fd())) {
+        return None;
+    }
+    Some(error.swap(0, Ordering::Relaxed)).filter(|&e| e != 0)
+}
+
 /// Is nobody left to read what this end sends? Then only the kernel can say so as TCP does.
 pub fn peer_gone(c: &Conn) -> bool {
     let gone = events(c) != 0;

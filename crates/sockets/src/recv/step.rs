@@ -46,6 +46,11 @@ pub fn step<S: Sink>(c: &Conn, v: &View<'_>, buffers: &mut S, flags: i32) -> Ste
     {
         return pinned_step(c, v, buffers, flags);
     }
+    if result == Ok(Step::Kernel)
+        && let Some(e) = look::left_error(c)
+    {
+        return Step::Error(e);
+    }
     result.unwrap_or_else(|Corrupt| {
         counters::note(Reason::Corrupt);
         Step::Error(ECONNRESET)
