@@ -93,14 +93,9 @@ impl Machine {
         add("hypervisor", self.hypervisor.clone());
         add("clock rate by", self.governor.clone());
         add("idle driver", self.idle_driver.clone());
-        let mitigations = self
-            .mitigations
-            .iter()
-            .map(|(name, what)| format!("{name}: {what}"));
-        add(
-            "mitigations",
-            Some(mitigations.collect::<Vec<String>>().join("; ")).filter(|all| !all.is_empty()),
-        );
+        let mitigation = |(name, what): (&String, &String)| format!("{name}: {what}");
+        let all: Vec<_> = self.mitigations.iter().map(mitigation).collect();
+        add("mitigations", (!all.is_empty()).then(|| all.join("; ")));
         let gib = |bytes: u64| format!("{} GiB", number(bytes as f64 / (1u64 << 30) as f64));
         add("memory", self.memory_bytes.map(gib));
         let network = format!("{}, {}", self.namespace(), self.congestion);

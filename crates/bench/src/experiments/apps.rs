@@ -60,6 +60,9 @@ pub fn experiment() -> Works {
             | "iperf3-p8"
             | "pgbench-select-c1"
             | "pgbench-standard-c1" => &[],
+            "redis-get-c1" | "redis-get-c50" | "memcached-get" | "nginx-c16" | "iperf3-p1" => {
+                &[Placement::Apart, Placement::Same]
+            }
             _ => &[Placement::Apart],
         },
         conclude,

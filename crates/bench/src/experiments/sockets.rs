@@ -33,8 +33,9 @@ pub fn experiment() -> Works {
             .flatten(),
         |cell| match cell.work.as_str() {
             "rtt" | "oneway" | "epoll" | "connect" => &[Placement::Apart, Placement::Same],
-            "redis-set-c1" | "redis-set-c50" | "memcached-set" | "nginx-c1" => &[],
-            _ => &[Placement::Apart],
+            "sockperf" => &[Placement::Apart],
+            // Programs are measured by `apps`.
+            _ => &[],
         },
         conclude,
     )

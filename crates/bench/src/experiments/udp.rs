@@ -11,8 +11,8 @@ use super::xti::pair::{Pair, Way};
 use super::xti::{datagrams, sockets};
 use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
-use crate::experiment::{Arm, shared, streams};
-use crate::placement::Placement::Apart;
+use crate::experiment::{Arm, Cell, shared, streams};
+use crate::placement::Placement::{Apart, Same};
 
 const WORK: &str = "udp";
 
@@ -31,7 +31,8 @@ const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
 pub fn experiment() -> Works {
-    Works::new("udp", boxed(SIZES.map(of_size)), |_| &[Apart], conclude)
+    let usual = |cell: &Cell| &[Apart, Same][..1 + usize::from(cell.size == Some(64))];
+    Works::new("udp", boxed(SIZES.map(of_size)), usual, conclude)
 }
 
 fn of_size(size: usize) -> Pair {

@@ -35,10 +35,8 @@ impl<'a> Figures<'a> {
 
     /// The arms of a work in a placement, those without any figure left out.
     pub fn arms(&self, work: &str, placement: Placement) -> Vec<&'a str> {
-        let arms = self
-            .cells(work, placement)
-            .into_iter()
-            .flat_map(|c| &c.arms);
+        let cells = self.cells(work, placement).into_iter();
+        let arms = cells.flat_map(|cell| &cell.arms);
         distinct(arms.filter(|arm| is_sound(arm)).map(|arm| &arm.arm))
     }
 
