@@ -268,6 +268,9 @@ static int is_other_end(int slot, int other) {
     struct t_bind to = {.addr = space(room[0], LONGEST)}, at = {.addr = space(room[1], LONGEST)}, b = {.addr = space(room[2], LONGEST)};
     if (t_getprotaddr(fd[slot], &b, &to) < 0 || t_getprotaddr(fd[other], &at, &b) < 0 || !to.addr.len || !at.addr.len)
         return -1;
+    /* Who is bound to any address is known by his port. */
+    if (provider_of[slot] >= INET)
+        return ((struct sockaddr_in *)at.addr.buf)->sin_port == ((struct sockaddr_in *)to.addr.buf)->sin_port;
     return at.addr.len == to.addr.len && !memcmp(at.addr.buf, to.addr.buf, at.addr.len);
 }
 /* These flags; nothing is expedited by packets of SCTP, which come to who is connected with itself: by messages it goes ahead of
