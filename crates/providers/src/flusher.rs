@@ -17,7 +17,7 @@ use headwater_host::worker::{self, Client, Rest};
 const TICK: u64 = Duration::from_micros(25).as_nanos() as u64;
 const TICK_BUSY: u64 = Duration::from_micros(500).as_nanos() as u64;
 const TICK_STUCK: u64 = Duration::from_millis(10).as_nanos() as u64;
-/// While there is nothing but what others send too: at first, and while it stays so. Every tick costs the program two switches on a
+/// While there is nothing but what the kernel sends too, though late: at first, and while it stays so. Every tick costs the program two switches on a
 /// shared CPU.
 const TICK_LAZY: u64 = Duration::from_millis(1).as_nanos() as u64;
 const TICK_LAZIEST: u64 = Duration::from_millis(4).as_nanos() as u64;
@@ -112,7 +112,7 @@ pub fn is_there() -> bool {
     STATE.load(Ordering::SeqCst) != ASLEEP || wake()
 }
 
-/// As [`hold`], for what others send too, and sooner: a look now and then is enough.
+/// As [`hold`], for what the next send or the kernel sends too: a look now and then is enough.
 pub fn hold_lazily() {
     HELD.fetch_add(1, Ordering::SeqCst);
     LAZY.fetch_add(1, Ordering::SeqCst);

@@ -120,7 +120,8 @@ pub fn take_error(c: &Conn) -> Option<i32> {
 /// Takes the error that is not in the kernel any more, where nothing is left to read there: its own call would tell an end.
 pub fn left_error(c: &Conn) -> Option<i32> {
     let error = &c.record().error;
-    if error.load(Ordering::Relaxed) == 0 || c.shadow().is_some_and(|own| has_bytes(own.fd())) {
+    let is_left = |own: i32| has_bytes(own) || sys::is_at_mark(own);
+    if error.load(Ordering::Relaxed) == 0 || c.shadow().is_some_and(|own| is_left(own.fd())) {
         return None;
     }
     Some(error.swap(0, Ordering::Relaxed)).filter(|&e| e != 0)

@@ -320,8 +320,8 @@ fn attempt(
                     }
                 }
                 if n < 0 && buffers.done > 0 {
-                    if !matches!(errno, EAGAIN | EINTR) {
-                        // Told by the next call.
+                    if !matches!(errno, EAGAIN | EINTR | EBADF | EFAULT | libc::ENOMEM) {
+                        // The connection's own is told by the next call.
                         r.error.store(errno, Ordering::Relaxed);
                     }
                     return Some(Ok(()));

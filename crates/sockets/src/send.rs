@@ -137,7 +137,14 @@ fn once_by_kernel(
                 }
             }
             Step::Error(e) => break Err(e),
-            Step::Sent | Step::ByTcp(_) => break Ok(()),
+            // A look has taken it out of the kernel, which would say that there is no pipe any more.
+            Step::Sent | Step::ByTcp(_) => match r.error.swap(0, Ordering::Relaxed) {
+                0 => break Ok(()),
+                e => {
+                    switch::end_kernel_send(v.out(), 0);
+                    break Err(told(e, 0));
+                }
+            },
         }
     };
     let sent = begun.and_then(|()| {

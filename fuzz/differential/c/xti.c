@@ -262,16 +262,24 @@ OP(t_rcvreldata) { /* slot, room */
 
 /* ---- data ---- */
 
-/* Is the second the other end of the first? By messages that is not known any more as soon as an end waits: -1. */
+/* Who is bound to any address is known by his port. */
+static int is_same(int provider, struct netbuf a, struct netbuf b) {
+    if (provider >= INET)
+        return ((struct sockaddr_in *)a.buf)->sin_port == ((struct sockaddr_in *)b.buf)->sin_port;
+    return a.len == b.len && !memcmp(a.buf, b.buf, a.len);
+}
+/* Is each the other end of the other? By messages that is not known any more as soon as an end waits: -1. */
 static int is_other_end(int slot, int other) {
-    char room[3][LONGEST];
-    struct t_bind to = {.addr = space(room[0], LONGEST)}, at = {.addr = space(room[1], LONGEST)}, b = {.addr = space(room[2], LONGEST)};
-    if (t_getprotaddr(fd[slot], &b, &to) < 0 || t_getprotaddr(fd[other], &at, &b) < 0 || !to.addr.len || !at.addr.len)
-        return -1;
-    /* Who is bound to any address is known by his port. */
-    if (provider_of[slot] >= INET)
-        return ((struct sockaddr_in *)at.addr.buf)->sin_port == ((struct sockaddr_in *)to.addr.buf)->sin_port;
-    return at.addr.len == to.addr.len && !memcmp(at.addr.buf, to.addr.buf, at.addr.len);
+    char at[2][LONGEST], to[2][LONGEST];
+    struct t_bind here[2], there[2];
+    if (provider_of[slot] != provider_of[other])
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        here[i].addr = space(at[i], LONGEST), there[i].addr = space(to[i], LONGEST);
+        if (t_getprotaddr(fd[i ? other : slot], &here[i], &there[i]) < 0 || !here[i].addr.len || !there[i].addr.len)
+            return -1;
+    }
+    return is_same(provider_of[slot], here[0].addr, there[1].addr) && is_same(provider_of[slot], here[1].addr, there[0].addr);
 }
 /* These flags; nothing is expedited by packets of SCTP, which come to who is connected with itself: by messages it goes ahead of
  * what came before it, else it is received as it came. */

@@ -2,8 +2,8 @@
 //!
 //! The kernel's own gathering (TCP_CORK) is on from the third on: what is less than a segment waits for the next send.
 //! (Nagle's would let it go with each acknowledgement: measured, a twentieth to a tenth slower between two CPUs.) It goes at
-//! the next small message, a receive, a flush, a wait, or by the flusher once the writer rests; at the latest after the
-//! kernel's 200 ms.
+//! the next small message, a flush, a wait, a receive that finds nothing read ahead, or by the flusher once the writer rests;
+//! at the latest after the kernel's 200 ms.
 
 use core::time::Duration;
 
@@ -78,7 +78,9 @@ impl Run {
         if self.seen.0 != self.sends {
             self.seen = (self.sends, now);
         }
-        now.saturating_sub(self.seen.1) > PAUSE
+        let rests = now.saturating_sub(self.seen.1) > PAUSE;
+        self.stalled &= !rests;
+        rests
     }
 }
 

@@ -149,6 +149,7 @@ impl Tcp {
     /// Forgets the connection, not the address.
     fn forget(&mut self) {
         self.end_run();
+        self.run = Run::default();
         self.held.reset();
         self.ahead.clear();
         self.taken.clear();
@@ -630,8 +631,9 @@ impl Provider for Tcp {
     }
 
     fn forking(&mut self) {
-        // Either process may read what is before them from here on.
+        // Either process may read what is before them from here on, and send.
         self.taken.clear();
+        self.end_run();
     }
 
     fn forked(&mut self) {

@@ -76,7 +76,7 @@ impl<'a> Offer<'a> {
     }
 
     /// Bytes that the parameters to be reported take, each with a head of its own.
-    pub fn report_size(&self) -> usize {
+    fn report_size(&self) -> usize {
         self.unrecognized.iter().map(|whole| in_report(whole)).sum()
     }
 

@@ -305,7 +305,9 @@ fn peek_on<S: Sink>(
         return Err(Corrupt);
     }
     let more = kernel_step(c, d, buffers, flags, limit.min(usize::MAX as u64) as usize);
-    if let Step::Error(e) = more {
+    if let Step::Error(e) = more
+        && e != EFAULT
+    {
         // Looking takes it out of the shadow.
         c.record().error.store(e, Ordering::Relaxed);
     }

@@ -72,13 +72,15 @@ impl Tcp {
         if self.run.next() {
             self.socket.gather(true);
         }
-        let sent = match self.held.pending() == 0 && !self.socket.is_watched() {
-            true => self.put_plainly(data),
-            false => self.transfer_behind(data, total),
+        let sent = if self.held.pending() == 0 && !self.socket.is_watched() {
+            self.put_plainly(data)
+        } else {
+            self.transfer_behind(data, total)
         };
-        if sent != Ok(total) {
-            self.run.stalled = true;
-        }
+        self.run.stalled = match sent {
+            Ok(n) => n < total,
+            Err(refusal) => refusal.tli == TFLOW,
+        };
         sent
     }
 
@@ -173,15 +175,8 @@ impl Tcp {
 
     /// Sends what nobody else will; in the flusher's thread only what is due.
     pub fn send_kept(&mut self) {
-        if self.run.is_gathered() {
-            let ends = match flusher::tick() {
-                Some(now) => self.run.rests(now),
-                // The rest of the last send comes, and acknowledgements before it: neither needs a word to the kernel.
-                None => !self.run.stalled,
-            };
-            if ends {
-                self.end_run();
-            }
+        if self.run.is_gathered() && flusher::tick().is_none_or(|now| self.run.rests(now)) {
+            self.end_run();
         }
         if self.held.pending() == 0 && !self.release_due {
             return;
