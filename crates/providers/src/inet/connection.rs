@@ -28,13 +28,13 @@ type Bytes = Result<usize, i32>;
 
 impl Socket {
     pub fn new(v6: bool) -> Outcome<Socket> {
-        let socket = Socket::of(super::socket(v6, libc::SOCK_STREAM)?);
-        socket.hurry();
-        Ok(socket)
+        super::socket(v6, libc::SOCK_STREAM).map(Socket::of)
     }
 
-    /// A hidden descriptor that is a TCP socket.
+    /// A hidden descriptor that is a TCP socket; with TCP_NODELAY, as what is held back is held back by us, and the kernel is
+    /// not to wait for acknowledgements on top of it.
     pub fn of(fd: i32) -> Socket {
+        let _ = sys::set_sockopt(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32);
         Socket {
             fd,
             watched: Cell::new(false),
@@ -43,11 +43,6 @@ impl Socket {
 
     pub fn fd(&self) -> i32 {
         self.fd
-    }
-
-    /// TCP_NODELAY: what is held back is held back by us, and the kernel is not to wait for acknowledgements on top of it.
-    pub fn hurry(&self) {
-        let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32);
     }
 
     /// TCP_CORK: the kernel puts sends together to whole segments; off, what it has goes.
@@ -154,7 +149,6 @@ impl Socket {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let fd = again(|| sys::accept(self.fd, flags)).and_then(hidden::hide_or_keep)?;
         let socket = Socket::of(fd);
-        socket.hurry();
         if let Some(h) = self.handle() {
             socket.offer(|fd| life::accepted(h, self.fd, fd));
         }

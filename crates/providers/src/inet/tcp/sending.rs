@@ -77,10 +77,7 @@ impl Tcp {
         } else {
             self.transfer_behind(data, total)
         };
-        self.run.stalled = match sent {
-            Ok(n) => n < total,
-            Err(refusal) => refusal.tli == TFLOW,
-        };
+        self.run.stalled = sent.map_or_else(|refusal| refusal.tli == TFLOW, |n| n < total);
         sent
     }
 
