@@ -95,6 +95,55 @@ fn what_was_taken_over_and_carried_nothing_is_not_called_accelerated() {
     }
 }
 
+/// Reads nothing of many small messages until all have come.
+const READS_LATE: &str = r#"
+import array, fcntl, socket, sys, termios, time
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listener:
+    with listener.accept()[0] as s:
+        left = int(sys.argv[2])
+        waiting = array.array("i", [0])
+        while waiting[0] < left:
+            time.sleep(0.001)
+            fcntl.ioctl(s, termios.FIONREAD, waiting)
+        while left > 0:
+            left -= len(s.recv(1000))
+        s.sendall(b"!")
+        while s.recv(1000):
+            pass
+"#;
+
+const SENDS_EARLY: &str = r#"
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+    for _ in range(int(sys.argv[2])):
+        s.sendall(b".")
+    s.recv(1)
+    for _ in range(100):
+        s.sendall(b".")
+"#;
+
+/// As where both have one CPU: the reader's first call comes when its client has made thousands.
+#[test]
+fn a_client_that_is_thousands_of_calls_ahead_of_its_server_is_taken_over() {
+    needs!("python3");
+    let carried = || {
+        let lab = Lab::new(headwater_e2e::Mode::Accelerated);
+        let port = network::free_port();
+        let command = |program: &str| {
+            let mut c = lab.command(PYTHON);
+            c.args(["-c", program, &port.to_string(), "8300"]);
+            c
+        };
+        let server = lab.serve(command(READS_LATE), port);
+        lab.run(command(SENDS_EARLY)).ok();
+        server.finish().ok();
+        let lines = lab.lines();
+        lines.len() == 2 && lines.iter().all(|line| line.accelerated == 1)
+    };
+    // A client that rests for a tenth of a second behind the last few of them gives up.
+    assert!((0..5).any(|_| carried()));
+}
+
 /// Serves connections one after the other, each to its end.
 const SERVES: &str = r#"
 import socket, sys

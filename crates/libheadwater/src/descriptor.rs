@@ -129,14 +129,16 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
             && arg != 0
             && let Some(h) = table::socket(fd)
         {
-            let value = arg as *mut c_int;
+            // Anywhere: who calls from another language has a buffer of bytes.
+            let at = arg as *mut c_int;
+            let value = || at.read_unaligned();
             match request {
-                libc::FIONBIO => options::set_nonblocking(h, *value != 0),
-                libc::FIOASYNC if *value != 0 => life::needs_kernel(fd),
-                libc::FIONREAD => *value += options::unread(h) as c_int,
+                libc::FIONBIO => options::set_nonblocking(h, value() != 0),
+                libc::FIOASYNC if value() != 0 => life::needs_kernel(fd),
+                libc::FIONREAD => at.write_unaligned(value() + options::unread(h) as c_int),
                 // The mark is behind what was sent before it.
-                headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => *value = 0,
-                libc::TIOCOUTQ => *value += options::unsent(h) as c_int,
+                headwater_host::sys::SIOCATMARK if options::unread(h) > 0 => at.write_unaligned(0),
+                libc::TIOCOUTQ => at.write_unaligned(value() + options::unsent(h) as c_int),
                 _ => {}
             }
         }

@@ -71,6 +71,8 @@ pub struct Conn {
     inherited: AtomicU32,
     /// Operation count at which the takeover is tried next.
     pub next_try: AtomicU32,
+    /// Since when the takeover has been looked for in vain; 0: not for long.
+    pub in_vain_since: AtomicU64,
     /// Why the last step of the takeover could not be taken yet: a [`Reason`](headwater_host::counters::Reason) + 1.
     held_up: AtomicU32,
     /// How the connection has been counted in this process: [`account::TAKEN`] and its like.

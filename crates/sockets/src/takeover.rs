@@ -1,6 +1,8 @@
 //! Offer, claim, attach: how a tracked connection becomes a carried one. Nobody waits; each step is taken at the beginning
 //! of an ordinary operation, by the thread that makes it.
 
+use core::time::Duration;
+
 use headwater_host::board::{self, Addr, Board, Offer, State, Tuple};
 use headwater_host::counters::{self, Reason};
 use headwater_host::handed::identity;
@@ -19,7 +21,9 @@ use crate::{images, link, modes, proof, sets, unseen, worth};
 /// and its answer is left alone.
 const OFFER_AFTER: u32 = 2;
 const CLAIM_AFTER: u32 = 3;
-/// A server that finds no offer, and a client whose offer nobody claims, stop looking after so many.
+/// A server that finds no offer, and a client whose offer nobody claims, stop looking after so many, and so many nanoseconds:
+/// who sends small messages to a reader on the same CPU makes thousands of calls before that makes one.
+const GIVES_UP: u64 = Duration::from_millis(100).as_nanos() as u64;
 const SERVER_GIVES_UP: u32 = 512;
 /// Operations after which a server tries again that was held up by what may be over soon.
 const HELD_UP_FOR: u32 = 8;
@@ -59,7 +63,7 @@ fn client_step(c: &Conn, fd: i32, done: u32) {
         };
     };
     match board.state(offer) {
-        State::Offered if done > CLIENT_GIVES_UP => {
+        State::Offered if done > CLIENT_GIVES_UP && gives_up(c) => {
             if board.advance(offer, State::Offered, State::Cancelled) {
                 if let Some(tuple) = tuple_of(fd, Role::Client) {
                     board.forget_dead_listeners(tuple.server);
@@ -111,9 +115,19 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
     let find = |t: Tuple| boards::all().find_map(|b| Some((b, t, b.find(&t)?)));
     match tuple_of(fd, Role::Server).and_then(find) {
         Some((board, tuple, offer)) => claim(c, fd, board, offer, &tuple),
-        None if done > SERVER_GIVES_UP => decline(c, fd, Reason::NoOffer),
+        None if done > SERVER_GIVES_UP && gives_up(c) => decline(c, fd, Reason::NoOffer),
         None => c.hold_up(Reason::NoOffer),
     }
+}
+
+/// It has looked often enough: for long enough, too, from the first time on that this is asked?
+fn gives_up(c: &Conn) -> bool {
+    let now = sys::now_roughly();
+    match c.in_vain_since.load(Ordering::Relaxed) {
+        0 => c.in_vain_since.store(now, Ordering::Relaxed),
+        since => return now.saturating_sub(since) >= GIVES_UP,
+    }
+    false
 }
 
 /// Does nobody share the end?

@@ -147,6 +147,7 @@ fn fresh(fd: i32, role: Role, record: u32) -> Option<(u32, &'static Conn)> {
         word.store(0, Ordering::Relaxed);
     }
     for word in [
+        &c.in_vain_since,
         &c.looked_at,
         &c.head_seen,
         &c.head_asleep,
