@@ -256,9 +256,7 @@ impl Session {
         let items: Vec<&Item> = plan.items.iter().filter(known).collect();
         let takes = items.iter().map(|item| item.takes).sum();
         let (count, takes_about) = (items.len(), words(takes));
-        say(format_args!(
-            "{count} cells to be measured, about {takes_about}"
-        ));
+        say(format!("{count} cells to be measured, about {takes_about}"));
         let progress = Progress::new(takes);
         for item in items {
             let begins_late = |end| Instant::now() + item.takes > end;

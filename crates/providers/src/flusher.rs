@@ -17,8 +17,8 @@ use headwater_host::worker::{self, Client, Rest};
 const TICK: u64 = Duration::from_micros(25).as_nanos() as u64;
 const TICK_BUSY: u64 = Duration::from_micros(500).as_nanos() as u64;
 const TICK_STUCK: u64 = Duration::from_millis(10).as_nanos() as u64;
-/// While there is nothing but what the kernel sends too, though late: at first, and while it stays so. Every tick costs the program two switches on a
-/// shared CPU.
+/// While there is nothing but what the kernel sends too, though late: at first, and while it stays so. Every tick costs the
+/// program two switches on a shared CPU.
 const TICK_LAZY: u64 = Duration::from_millis(1).as_nanos() as u64;
 const TICK_LAZIEST: u64 = Duration::from_millis(4).as_nanos() as u64;
 /// Ticks without anything held, after which there are none.

@@ -123,11 +123,10 @@ fn server_step(c: &Conn, fd: i32, done: u32) {
 /// It has looked often enough: for long enough, too, from the first time on that this is asked?
 fn gives_up(c: &Conn) -> bool {
     let now = sys::now_roughly();
-    match c.in_vain_since.load(Ordering::Relaxed) {
-        0 => c.in_vain_since.store(now, Ordering::Relaxed),
-        since => return now.saturating_sub(since) >= GIVES_UP,
-    }
-    false
+    let begins = c
+        .in_vain_since
+        .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    begins.is_err_and(|since| now.saturating_sub(since) >= GIVES_UP)
 }
 
 /// Does nobody share the end?

@@ -31,7 +31,10 @@ const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
 pub fn experiment() -> Works {
-    let usual = |cell: &Cell| &[Apart, Same][..1 + usize::from(cell.size == Some(64))];
+    let usual = |cell: &Cell| match cell.size {
+        Some(64) => [Apart, Same].as_slice(),
+        _ => &[Apart],
+    };
     Works::new("udp", boxed(SIZES.map(of_size)), usual, conclude)
 }
 

@@ -72,11 +72,7 @@ impl Tcp {
         if self.run.next() {
             self.socket.gather(true);
         }
-        let sent = if self.held.pending() == 0 && !self.socket.is_watched() {
-            self.put_plainly(data)
-        } else {
-            self.transfer_behind(data, total)
-        };
+        let sent = self.transfer_behind(data, total);
         self.run.stalled = sent.map_or_else(|refusal| refusal.tli == TFLOW, |n| n < total);
         sent
     }
