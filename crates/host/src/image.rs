@@ -23,14 +23,19 @@ const LINE: usize = 256;
 /// Longer paths are not followed: all this must fit a small stack.
 const PATH: usize = 512;
 
-const CLASS_64: u8 = 2;
 #[cfg(target_arch = "x86_64")]
-const MACHINE: u16 = 62;
+pub const MACHINE: u16 = libc::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
-const MACHINE: u16 = 183;
-const INTERPRETER: u32 = 3;
-const NOTE: u32 = 4;
+pub const MACHINE: u16 = libc::EM_AARCH64;
 const PROGRAM_HEADERS: usize = 64;
+
+/// What each sanitizer's runtime defines and its programs ask for, whether it is linked into them or a library of its own.
+pub const SANITIZERS: [(&CStr, &str); 4] = [
+    (c"__asan_init", "AddressSanitizer"),
+    (c"__hwasan_init", "HWAddressSanitizer"),
+    (c"__msan_init", "MemorySanitizer"),
+    (c"__tsan_init", "ThreadSanitizer"),
+];
 
 /// execve(2) of `path` with this environment.
 ///
@@ -145,7 +150,7 @@ fn changed_user() -> bool {
 /// Is it a program for this machine that glibc's loader loads? Go's run time makes its system calls itself in those, too.
 fn is_dynamic(fd: i32, head: &[u8]) -> Option<bool> {
     let word = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
-    if !head.starts_with(b"\x7fELF") || *head.get(4)? != CLASS_64 || word(18)? != MACHINE {
+    if !head.starts_with(b"\x7fELF") || *head.get(4)? != libc::ELFCLASS64 || word(18)? != MACHINE {
         return Some(false);
     }
     let table = u64::from_le_bytes(head.get(32..40)?.try_into().ok()?);
@@ -162,13 +167,13 @@ fn is_dynamic(fd: i32, head: &[u8]) -> Option<bool> {
         let mut text = [0u8; 64];
         let text = &mut text[..(len as usize).min(64)];
         match u32::from_le_bytes(header[..4].try_into().expect("four bytes")) {
-            INTERPRETER => {
+            libc::PT_INTERP => {
                 read_at(fd, text, offset)?;
                 let name = text.rsplit(|&b| b == b'/').next()?;
                 dynamic = name.starts_with(b"ld-linux");
             }
             // {name's length, description's length, type, name}
-            NOTE if len >= 16 => {
+            libc::PT_NOTE if len >= 16 => {
                 read_at(fd, text, offset)?;
                 if &text[12..16] == b"Go\0\0" {
                     return Some(false);

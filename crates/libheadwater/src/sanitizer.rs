@@ -1,6 +1,8 @@
 //! Programs built with AddressSanitizer or one of its relatives: left to the kernel.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
+
+use headwater_host::image::SANITIZERS;
 
 /// AddressSanitizer asks for its program's own defaults by this name when it begins, before any constructor. It would end a program
 /// in which another library was loaded before its own, as a preloaded one is; nothing is between it and what it looks after, for
@@ -10,19 +12,11 @@ pub extern "C" fn __asan_default_options() -> *const c_char {
     c"verify_asan_link_order=0".as_ptr()
 }
 
-/// What the runtimes of sanitizers define.
-const RUNTIMES: [&CStr; 4] = [
-    c"__asan_init",
-    c"__hwasan_init",
-    c"__msan_init",
-    c"__tsan_init",
-];
-
 /// Is there one in this process? They check by their own versions of the C library's functions what a program reads and writes
 /// there, and know nothing of what comes by a ring.
 pub fn is_here() -> bool {
     // SAFETY: C strings.
-    RUNTIMES
+    SANITIZERS
         .iter()
-        .any(|name| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null())
+        .any(|(name, _)| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null())
 }

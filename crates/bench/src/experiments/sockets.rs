@@ -32,6 +32,7 @@ pub fn experiment() -> Works {
             .into_iter()
             .flatten(),
         |cell| match cell.work.as_str() {
+            "rtt" | "epoll" if matches!(cell.size, Some(1 | 10)) => &[Placement::Apart],
             "rtt" | "oneway" | "epoll" | "connect" => &[Placement::Apart, Placement::Same],
             "sockperf" => &[Placement::Apart],
             // Programs are measured by `apps`.

@@ -3,16 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
+use headwater_host::image::{MACHINE, SANITIZERS};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 use super::Obstacle;
-
-#[cfg(target_arch = "x86_64")]
-const MACHINE: elf::Machine = elf::EM_X86_64;
-#[cfg(target_arch = "aarch64")]
-const MACHINE: elf::Machine = elf::EM_AARCH64;
 
 /// What keeps a preloaded library out of this file; `None` too when it is not an ELF file or can't be read.
 pub fn obstacle(path: &Path) -> Option<Obstacle> {
@@ -23,7 +19,7 @@ pub fn obstacle(path: &Path) -> Option<Obstacle> {
         _ => return None,
     }
     let image = Image::parse(&cache).ok()?;
-    if image.machine != MACHINE {
+    if image.machine.0 != MACHINE {
         return Some(Obstacle::Machine);
     }
     match &image.interpreter {
@@ -42,15 +38,6 @@ struct Image {
     is_go: bool,
     sanitizer: Option<&'static str>,
 }
-
-/// What each sanitizer's runtime defines and its programs ask for, whether it is linked into them or a library of its own. The
-/// library looks for the same names (sanitizer.rs there).
-const SANITIZERS: [(&[u8], &str); 4] = [
-    (b"__asan_init", "AddressSanitizer"),
-    (b"__hwasan_init", "HWAddressSanitizer"),
-    (b"__msan_init", "MemorySanitizer"),
-    (b"__tsan_init", "ThreadSanitizer"),
-];
 
 impl Image {
     fn parse<'data>(data: impl ReadRef<'data>) -> object::read::Result<Image> {
@@ -87,7 +74,7 @@ fn sanitizer<'data>(
     let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
     for symbol in symbols.iter() {
         let name = symbol.name(endian, symbols.strings())?;
-        if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| *init == name) {
+        if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| init.to_bytes() == name) {
             return Ok(Some(sanitizer));
         }
     }

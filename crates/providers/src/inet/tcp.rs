@@ -639,7 +639,6 @@ impl Provider for Tcp {
     fn forked(&mut self) {
         // What is held is the parent's to send, and the socket too.
         self.held.clear();
-        self.run.end();
         self.release_due = false;
     }
 

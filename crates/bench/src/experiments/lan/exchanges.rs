@@ -18,9 +18,9 @@ pub fn works() -> Vec<Box<dyn Work>> {
     let round_trips = (0..=16).map(|power| Kind::RoundTrip(1 << power));
     let bandwidth =
         [1, 4, 16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536].map(Kind::Bandwidth);
-    let kept = TRANSACTIONS.map(|(request, response)| Kind::Kept(request, response));
-    let new = TRANSACTIONS.map(|(request, response)| Kind::New(request, response));
-    let all = round_trips.chain(bandwidth).chain(kept).chain(new);
+    let transactions = |kept| TRANSACTIONS.map(|sizes| Kind::Transactions(kept, sizes));
+    let transactions = [true, false].into_iter().flat_map(transactions);
+    let all = round_trips.chain(bandwidth).chain(transactions);
     boxed(all).collect()
 }
 
@@ -33,10 +33,8 @@ pub fn transactions(kept: bool, (request, response): (usize, usize)) -> String {
 enum Kind {
     RoundTrip(usize),
     Bandwidth(usize),
-    /// A request and its response on one connection.
-    Kept(usize, usize),
-    /// On a connection for each.
-    New(usize, usize),
+    /// A request and its response, on one connection that is kept or on one for each.
+    Transactions(bool, (usize, usize)),
 }
 
 impl Work for Kind {
@@ -44,10 +42,9 @@ impl Work for Kind {
         let (name, unit) = match *self {
             Kind::RoundTrip(size) => (format!("{ROUND_TRIP}-{size}"), Unit::RoundTrip),
             Kind::Bandwidth(size) => (format!("{BANDWIDTH}-{size}"), Unit::Stream),
-            Kind::Kept(request, response) => (transactions(true, (request, response)), Unit::Rate),
-            Kind::New(request, response) => (transactions(false, (request, response)), Unit::Rate),
+            Kind::Transactions(kept, sizes) => (transactions(kept, sizes), Unit::Rate),
         };
-        let is_new = matches!(self, Kind::New(..));
+        let is_new = matches!(self, Kind::Transactions(false, _));
         let mut arms = vec![TCP, ACCELERATED, UNIX];
         if !is_new {
             arms.push(RAW_CHANNEL);
@@ -78,15 +75,10 @@ impl Work for Kind {
                 until_known: true,
                 ..Shape::new("exchange", "burst")
             },
-            Kind::Kept(request, response) => Shape {
+            Kind::Transactions(kept, (request, response)) => Shape {
                 request,
                 response,
-                ..Shape::new("exchange", "transaction")
-            },
-            Kind::New(request, response) => Shape {
-                request,
-                response,
-                ..Shape::new("connects", "transaction")
+                ..Shape::new(if kept { "exchange" } else { "connects" }, "transaction")
             },
         };
         program::sample(job, &shape)
