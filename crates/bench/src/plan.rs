@@ -11,8 +11,8 @@ use crate::experiments::{self, Works};
 use crate::placement::Placement;
 use crate::select::{self, Extent, Selection};
 
-/// What starting and ending the programs of a sample takes, about.
-const AROUND: Duration = Duration::from_millis(60);
+/// What preparing a sample, and starting and ending its programs takes, about.
+const AROUND: Duration = Duration::from_millis(110);
 /// Runs in which system calls are counted, in samples.
 const COUNTED: f64 = 1.25;
 

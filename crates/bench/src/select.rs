@@ -6,6 +6,7 @@ use std::fmt;
 use crate::experiment::{Arm, Cell};
 use crate::experiments::{self, Works};
 use crate::placement::Placement;
+use crate::tables;
 
 /// How much of what is not named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +111,7 @@ impl Selection {
                 Placement::Apart | Placement::Same | Placement::SameBusy
             ),
             Extent::Usual if self.cell.is_none() => {
-                let usual = experiment.usual_placements(cell);
+                let usual = tables::usual(experiment.name, cell);
                 let is_usual = |own: &Placement| usual.contains(own) && offered.contains(own);
                 let has_usual = cell.placements.iter().any(is_usual);
                 usual.contains(&placement) || !has_usual && !usual.is_empty()

@@ -1,4 +1,4 @@
-//! What is data and not code: the experiments' texts, what is wanted of their cells, which are part of a quick run, what is compared
+//! What is data and not code: the experiments' texts, what is wanted of their cells, which are part of a quick run and a usual one, what is compared
 //! with what, the heads of tables and plots, and the figures of the papers; files of comma-separated values under `tables/`.
 
 use std::sync::LazyLock;
@@ -20,6 +20,7 @@ macro_rules! table {
 
 table!(TEXTS: Texts, "experiments.csv");
 table!(QUICK: Quick, "quick.csv");
+table!(USUAL: Usual, "usual.csv");
 table!(COMPARED: Compared, "comparisons.csv");
 table!(HEADLINES: Told, "headlines.csv");
 table!(GOALS: Wanted, "goals.csv");
@@ -46,6 +47,15 @@ pub struct Texts {
 pub struct Quick {
     pub experiment: String,
     pub cell: String,
+}
+
+/// The placements that a usual run has of some cells, as in [`Wanted`]; the first row of a cell counts.
+#[derive(Deserialize)]
+pub struct Usual {
+    experiment: String,
+    cells: String,
+    #[serde(deserialize_with = "placements")]
+    placements: &'static [Placement],
 }
 
 /// Two arms of a cell that stand in a table and a plot of the experiment.
@@ -75,7 +85,7 @@ pub struct Told {
     pub placements: &'static [Placement],
 }
 
-/// What is wanted of some cells, each by its name or all of a work from one size to another: `udp-1..1024`.
+/// What is wanted of some cells: by name, all of a work, those of a work from one size to another (`udp-1..1024`), or all (`*`).
 #[derive(Deserialize)]
 pub struct Wanted {
     pub experiment: String,
@@ -175,18 +185,25 @@ pub fn quick(experiment: &str) -> Vec<&'static str> {
     own.map(|quick| quick.cell.as_str()).collect()
 }
 
-impl Wanted {
-    fn is_of(&self, cell: &Cell) -> bool {
-        self.cells.split(' ').any(|name| {
-            let Some((first, last)) = name.split_once("..") else {
-                return name == cell.name;
-            };
-            let (work, first) = first.rsplit_once('-').unwrap_or((first, ""));
-            let [first, last] = [first, last].map(|end| end.parse().unwrap_or(0));
-            work == cell.work && cell.size.is_some_and(|size| (first..=last).contains(&size))
-        })
-    }
+/// The placements of a cell that a reader of the whole needs, and so a run of everything has; none: it is left to `--all`.
+pub fn usual(experiment: &str, cell: &Cell) -> &'static [Placement] {
+    let mut rows = USUAL.iter();
+    let row = rows.find(|row| row.experiment == experiment && is_of(&row.cells, cell));
+    row.map_or(&[], |row| row.placements)
+}
 
+fn is_of(cells: &str, cell: &Cell) -> bool {
+    cells.split(' ').any(|name| {
+        let Some((first, last)) = name.split_once("..") else {
+            return name == "*" || name == cell.name || name == cell.work;
+        };
+        let (work, first) = first.rsplit_once('-').unwrap_or((first, ""));
+        let [first, last] = [first, last].map(|end| end.parse().unwrap_or(0));
+        work == cell.work && cell.size.is_some_and(|size| (first..=last).contains(&size))
+    })
+}
+
+impl Wanted {
     fn goal(&'static self) -> Goal {
         Goal {
             arm: &self.arm,
@@ -208,19 +225,20 @@ pub fn goals(experiment: &str, cell: &Cell) -> Vec<Goal> {
     let has = |name: &str| cell.arms.iter().any(|arm| arm.name == name);
     let own = GOALS
         .iter()
-        .filter(|row| row.experiment == experiment && row.is_of(cell));
+        .filter(|row| row.experiment == experiment && is_of(&row.cells, cell));
     let goals = own.map(Wanted::goal);
     goals
         .filter(|goal| has(goal.arm) && goal.against.arm().is_none_or(has))
         .collect()
 }
 
-/// Names, or `undisturbed` or `all`.
+/// Names, or `undisturbed`, `all` or `none`.
 fn placements<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Placement], D::Error> {
     let text = String::deserialize(from)?;
     let one = |name: &str| Placement::named(name).ok_or_else(|| serde::de::Error::custom(name));
     match text.as_str() {
         "all" => Ok(&Placement::ALL),
+        "none" => Ok(&[]),
         "undisturbed" => Ok(Placement::UNDISTURBED),
         names => Ok(names
             .split(' ')

@@ -62,12 +62,14 @@ fn sleep_at(p: &dyn Provider, want: Want) {
             | Waiter::Head(head),
             Want::ROOM,
         ) => {
-            let _ = head.wait(want, deadline, || head.events(libc::POLLOUT as u32) != 0);
+            let _ = head.wait(want, deadline, &mut [], || {
+                head.events(libc::POLLOUT as u32) != 0
+            });
         }
         (Waiter::Both { ring, fd, .. }, Want::DATA) => {
             let mut beside = [poll(fd, libc::POLLIN)];
             let holds = || ring.events(libc::POLLIN as u32) != 0;
-            let _ = ring.wait_beside(want, deadline, &mut beside, holds);
+            let _ = ring.wait(want, deadline, &mut beside, holds);
         }
         (Waiter::Poll(fd) | Waiter::Both { fd, .. }, want) => {
             let events = if want == Want::ROOM {

@@ -206,7 +206,7 @@ impl Socket {
                 let holds = || head.events(events) != 0 || changed();
                 let slept = match looked {
                     true => head.sleep_beside(want, deadline, &mut beside, holds),
-                    false => head.wait_beside(want, deadline, &mut beside, holds),
+                    false => head.wait(want, deadline, &mut beside, holds),
                 };
                 match slept {
                     Err(libc::ETIME) => Ok(()),

@@ -155,9 +155,11 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
         return Led::Nowhere;
     }
     match takeover::why_not_offer(to) {
-        // A second call, for the result of the first.
-        Some(_) if counters::is_wanted() && tcp_counts::is_begun(fd) => Led::Nowhere,
-        Some(reason) => Led::Elsewhere(reason),
+        // Asked only for who wants to know; a second call, for the result of the first, is counted no more.
+        Some(reason) if counters::is_wanted() && tcp_counts::may_begin(fd) => {
+            Led::Elsewhere(reason)
+        }
+        Some(_) => Led::Nowhere,
         None if is_tcp(fd) => Led::Here,
         None => Led::Nowhere,
     }
@@ -171,11 +173,8 @@ pub fn connected(fd: i32, led: Led) -> bool {
             images::sweep();
             return look_after(fd, Role::Client, fd, None);
         }
-        // Asked only for who wants to know.
-        Led::Elsewhere(reason) if counters::is_wanted() && tcp_counts::is_begun(fd) => {
-            counters::fallback(reason);
-        }
-        Led::Elsewhere(_) | Led::Nowhere => {}
+        Led::Elsewhere(reason) => counters::fallback(reason),
+        Led::Nowhere => {}
     }
     false
 }

@@ -54,10 +54,9 @@ pub fn received(fd: i32) -> Option<u64> {
     info(fd).ok().map(|info| info.received)
 }
 
-/// Does a connection of TCP stand, or is it being made?
-pub fn is_begun(fd: i32) -> bool {
-    let state = sys::sockopt::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO);
-    state.is_ok_and(|state| state != CLOSE)
+/// A socket of TCP without a connection, or one that is being made?
+pub fn may_begin(fd: i32) -> bool {
+    sys::sockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Ok(CLOSE)
 }
 
 /// Bytes that this end has written, whatever the peer has ended meanwhile. Not after this end's own FIN.

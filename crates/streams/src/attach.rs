@@ -276,7 +276,9 @@ fn wait_for_server(opened: Opened) -> Result<Opened, Errno> {
         } else if over {
             Err(libc::ENXIO)
         } else {
-            head.wait(Want::DATA, None, || accepted() || head.has_hung_up())
+            head.wait(Want::DATA, None, &mut [], || {
+                accepted() || head.has_hung_up()
+            })
         };
         waited.inspect_err(|_| life::abandon(opened))?;
     }

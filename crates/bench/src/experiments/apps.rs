@@ -25,7 +25,6 @@ use crate::conclusion::Conclusion;
 use crate::counts;
 use crate::experiment::{Job, Sample, UNIX};
 use crate::failure::Result;
-use crate::placement::Placement;
 
 pub fn experiment() -> Works {
     let works = vec![
@@ -49,24 +48,7 @@ pub fn experiment() -> Works {
         iperf("iperf3-p1", 1),
         iperf("iperf3-p8", 8),
     ];
-    Works::new(
-        "apps",
-        works,
-        |cell| match cell.name.as_str() {
-            "redis-set-c1"
-            | "redis-set-c50"
-            | "redis-get-c50-p16"
-            | "memcached-set"
-            | "iperf3-p8"
-            | "pgbench-select-c1"
-            | "pgbench-standard-c1" => &[],
-            "redis-get-c1" | "redis-get-c50" | "memcached-get" | "nginx-c16" | "iperf3-p1" => {
-                &[Placement::Apart, Placement::Same]
-            }
-            _ => &[Placement::Apart],
-        },
-        conclude,
-    )
+    Works::new("apps", works, conclude)
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {

@@ -13,7 +13,6 @@ use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, Arm, Metric, NATIVE};
-use crate::placement::Placement;
 
 const ARMS: [Arm; 2] = [NATIVE, ACCELERATED];
 /// How much longer than others a sample is that waits for most of its time.
@@ -21,12 +20,7 @@ const LONGER: u32 = 5;
 
 pub fn experiment() -> Works {
     let works = [calls::works(), idle::works(), load::works(), start::works()];
-    Works::new(
-        "costs",
-        works.into_iter().flatten(),
-        |_| &[Placement::Apart, Placement::Same],
-        conclude,
-    )
+    Works::new("costs", works.into_iter().flatten(), conclude)
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {

@@ -17,8 +17,6 @@ use figures::Figures;
 use super::work::Works;
 use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
-use crate::experiment::Cell;
-use crate::placement::Placement::Apart;
 
 const ROUND_TRIP: &str = "rtt";
 const BANDWIDTH: &str = "bandwidth";
@@ -33,13 +31,7 @@ pub fn experiment() -> Works {
         streams::works(),
         posting::works(),
     ];
-    let usual = |cell: &Cell| match cell.work.as_str() {
-        "rr-1x1" | "crr-1x1" | "rr-100x200" | "crr-100x200" => &[Apart][..],
-        // `sockets` has streams as netperf sends them.
-        work if work == "netperf" || work.contains("rr-") => &[],
-        _ => &[Apart],
-    };
-    Works::new("lan", works.into_iter().flatten(), usual, conclude)
+    Works::new("lan", works.into_iter().flatten(), conclude)
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {

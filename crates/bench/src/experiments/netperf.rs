@@ -130,12 +130,7 @@ pub fn experiment() -> Works {
         SCRIPTS.each_ref().map(pair)
     });
     let trips = Box::new(ROUND_TRIPS.pair(1)) as Box<dyn Work>;
-    Works::new(
-        "netperf",
-        sized.chain([trips]),
-        |_| &[Placement::Apart],
-        conclude,
-    )
+    Works::new("netperf", sized.chain([trips]), conclude)
 }
 
 impl Script {

@@ -12,18 +12,12 @@ use super::work::{Work, Works};
 use crate::exchange;
 use crate::experiment::{Arm, Carrier, Job, STREAMS, Sample};
 use crate::failure::Result;
-use crate::placement::Placement::{Apart, Same};
 
 const NAME: &str = "headwater-load perftest";
 
 pub fn experiment() -> Works {
     let works = [transfer::works(), module::works(), memory::works()];
-    Works::new(
-        "pipe",
-        works.into_iter().flatten(),
-        |_| &[Apart, Same],
-        conclusion::conclude,
-    )
+    Works::new("pipe", works.into_iter().flatten(), conclusion::conclude)
 }
 
 /// The perftest's word for what carries an arm.

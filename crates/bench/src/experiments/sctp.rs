@@ -18,7 +18,6 @@ use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
-use crate::placement::Placement::{Apart, Same};
 use crate::sizes;
 
 /// The program that speaks SCTP by its Rust API.
@@ -34,15 +33,7 @@ pub fn experiment() -> Works {
     works.extend(programs::works());
     works.push(Box::new(lossy::Lossy::default()));
     works.extend(alone::works());
-    Works::new(
-        "sctp",
-        works,
-        |cell| match cell.work.as_str() {
-            "udp" => &[Apart],
-            _ => &[Apart, Same],
-        },
-        conclude,
-    )
+    Works::new("sctp", works, conclude)
 }
 
 fn conclude(cells: &[CellReport]) -> Conclusion {

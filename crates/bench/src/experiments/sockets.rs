@@ -11,7 +11,6 @@ use crate::cells::CellReport;
 use crate::conclude::{self, Pair};
 use crate::conclusion::Conclusion;
 use crate::experiment::{TCP, UNIX};
-use crate::placement::Placement;
 
 pub fn experiment() -> Works {
     let programs: Vec<Box<dyn Work>> = vec![
@@ -31,13 +30,6 @@ pub fn experiment() -> Works {
         [echo::works(), sockperf::works(), programs]
             .into_iter()
             .flatten(),
-        |cell| match cell.work.as_str() {
-            "rtt" | "epoll" if matches!(cell.size, Some(1 | 10)) => &[Placement::Apart],
-            "rtt" | "oneway" | "epoll" | "connect" => &[Placement::Apart, Placement::Same],
-            "sockperf" => &[Placement::Apart],
-            // Programs are measured by `apps`.
-            _ => &[],
-        },
         conclude,
     )
 }

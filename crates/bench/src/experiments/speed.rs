@@ -14,7 +14,6 @@ mod sweeps;
 mod way;
 
 use super::work::{Work, Works};
-use crate::placement::Placement;
 
 pub fn experiment() -> Works {
     let works = [
@@ -27,10 +26,5 @@ pub fn experiment() -> Works {
         messages::larger(),
         schedule::works(),
     ];
-    Works::new(
-        "speed",
-        works.into_iter().flatten(),
-        |_| &[Placement::Apart],
-        conclude::all,
-    )
+    Works::new("speed", works.into_iter().flatten(), conclude::all)
 }

@@ -10,7 +10,6 @@ use super::xti::sockets;
 use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
 use crate::experiment::{ACCELERATED, ACCELERATED_NODELAY, Arm, TCP, TCP_NODELAY, UNIX, streams};
-use crate::placement::Placement::Apart;
 
 /// By powers of two; the most telling first.
 pub const SIZES: [usize; 15] = [
@@ -23,7 +22,7 @@ const TICOTSORD: Arm = streams("ticotsord");
 const SCTP: Arm = streams("sctp");
 
 pub fn experiment() -> Works {
-    Works::new(WORK, boxed(SIZES.map(stream)), |_| &[Apart], conclude)
+    Works::new(WORK, boxed(SIZES.map(stream)), conclude)
 }
 
 fn stream(size: usize) -> Pair {

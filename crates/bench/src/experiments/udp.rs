@@ -11,8 +11,7 @@ use super::xti::pair::{Pair, Way};
 use super::xti::{datagrams, sockets};
 use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
-use crate::experiment::{Arm, Cell, shared, streams};
-use crate::placement::Placement::{Apart, Same};
+use crate::experiment::{Arm, shared, streams};
 
 const WORK: &str = "udp";
 
@@ -31,11 +30,7 @@ const BY_KERNEL: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "udp")];
 const BY_RAW: &[(&str, &str)] = &[("HEADWATER_UDP2_LINK", "raw")];
 
 pub fn experiment() -> Works {
-    let usual = |cell: &Cell| match cell.size {
-        Some(64) => [Apart, Same].as_slice(),
-        _ => &[Apart],
-    };
-    Works::new("udp", boxed(SIZES.map(of_size)), usual, conclude)
+    Works::new("udp", boxed(SIZES.map(of_size)), conclude)
 }
 
 fn of_size(size: usize) -> Pair {

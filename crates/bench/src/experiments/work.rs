@@ -4,7 +4,6 @@ use crate::cells::CellReport;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Cell, Job, Sample};
 use crate::failure::{Failure, Result};
-use crate::placement::Placement;
 use crate::tables;
 
 /// One kind of work: the cell that describes it, and how to do it once.
@@ -16,8 +15,6 @@ pub trait Work {
 pub struct Works {
     pub name: &'static str,
     works: Vec<Box<dyn Work>>,
-    /// The placements of a cell that a run of everything has; none, and the cell is left to one with `--all`.
-    usual: fn(&Cell) -> &'static [Placement],
     /// What a report says about all cells together.
     conclude: fn(&[CellReport]) -> Conclusion,
 }
@@ -27,7 +24,6 @@ impl Works {
     pub fn new(
         name: &'static str,
         works: impl IntoIterator<Item = Box<dyn Work>>,
-        usual: fn(&Cell) -> &'static [Placement],
         conclude: fn(&[CellReport]) -> Conclusion,
     ) -> Works {
         let quick = tables::quick(name);
@@ -37,7 +33,6 @@ impl Works {
         Works {
             name,
             works,
-            usual,
             conclude,
         }
     }
@@ -51,11 +46,6 @@ impl Works {
             cell.goals = tables::goals(self.name, cell);
         }
         cells
-    }
-
-    /// The placements of a cell that a reader of the whole needs, and so a run of everything has.
-    pub fn usual_placements(&self, cell: &Cell) -> &'static [Placement] {
-        (self.usual)(cell)
     }
 
     /// Runs the cell's work once, for about `job.time`, with every received byte checked.

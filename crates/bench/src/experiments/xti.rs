@@ -13,19 +13,10 @@ use crate::cells::CellReport;
 use crate::conclude;
 use crate::conclusion::Conclusion;
 use crate::experiment::{Arm, streams};
-use crate::placement::Placement::{Apart, Same};
 
 pub fn experiment() -> Works {
     let works = [flow::works(), datagrams::works(), trips::works()];
-    Works::new(
-        "xti",
-        boxed(works.into_iter().flatten()),
-        |cell| match cell.work.as_str() {
-            "tcp" | "cots" | "rr" => &[Apart, Same],
-            _ => &[Apart],
-        },
-        conclude,
-    )
+    Works::new("xti", boxed(works.into_iter().flatten()), conclude)
 }
 
 /// An arm that only sockets carry.

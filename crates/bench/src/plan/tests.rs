@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::experiment::TCP;
+use crate::tables;
 
 fn item(experiment: usize, seconds: u64) -> Item {
     use crate::experiment::Unit;
@@ -50,7 +51,7 @@ fn cells_that_one_cpu_does_not_suffice_for_are_named() {
     assert!(why.contains("not measured in that placement"));
 }
 
-/// Beside it stands what is measured once more, since it looked bad, and what preparing takes.
+/// Beside it stands what is measured once more, since it looked bad or was disturbed: some six minutes.
 #[test]
 fn a_usual_run_takes_little_more_than_an_hour() {
     let effort = Effort::new(Extent::Usual, None, None);
@@ -66,7 +67,7 @@ fn a_usual_run_takes_little_more_than_an_hour() {
         println!("{name}: {} measurements, {takes:.0?}", items.len());
         whole += takes;
     }
-    assert!(whole < Duration::from_secs(65 * 60), "{whole:?}");
+    assert!(whole < Duration::from_secs(66 * 60), "{whole:?}");
 }
 
 /// A line through the times at several sizes needs three of them, a pipe's up to 4 KiB.
@@ -88,7 +89,7 @@ fn a_usual_run_has_sizes_enough_for_lines_and_what_one_cpu_can_show() {
             let all = offered.iter().filter(|other| other.work == cell.work);
             let all: BTreeSet<usize> = all.filter_map(|other| other.size).collect();
             let left = sizes(&cell.work);
-            let usual = !experiment.usual_placements(&cell).is_empty();
+            let usual = !tables::usual(experiment.name, &cell).is_empty();
             assert!(
                 !usual || left.len() >= all.len().min(3),
                 "{name}/{}",
@@ -113,7 +114,7 @@ fn a_cell_takes_its_arms_its_rounds_and_its_stretch() {
         ..Effort::new(Extent::Quick, None, None)
     };
     let mut cell = item(0, 0).cell;
-    assert_eq!(takes(&cell, effort), Duration::from_millis(800));
+    assert_eq!(takes(&cell, effort), Duration::from_millis(1050));
     cell.stretch = 10.0;
-    assert_eq!(takes(&cell, effort), Duration::from_millis(5300));
+    assert_eq!(takes(&cell, effort), Duration::from_millis(5550));
 }

@@ -34,6 +34,19 @@ fn every_experiment_has_its_texts_and_cells_of_a_quick_run() {
 }
 
 #[test]
+fn of_each_experiment_a_usual_run_has_something_by_rows_that_name_cells() {
+    for row in USUAL.iter() {
+        let cells = cells(&row.experiment);
+        for name in row.cells.split(' ') {
+            let known = |cell: &Cell| is_of(name, cell);
+            assert!(cells.iter().any(known), "{} {name}", row.experiment);
+        }
+    }
+    let has = |name: &&str| cells(name).iter().any(|c| !usual(name, c).is_empty());
+    assert!(names().iter().all(has));
+}
+
+#[test]
 fn what_is_compared_is_measured() {
     for row in COMPARED.iter() {
         assert_known(&row.experiment, &row.cell, [&row.arm, &row.against]);
@@ -51,7 +64,7 @@ fn what_is_wanted_is_wanted_of_cells_and_arms_that_there_are() {
     const ELSEWHERE: [&str; 3] = ["prio-20-19", "prio-0-19", "pion"];
     for row in GOALS.iter() {
         let cells = cells(&row.experiment);
-        let meant = cells.iter().filter(|cell| row.is_of(cell));
+        let meant = cells.iter().filter(|cell| is_of(&row.cells, cell));
         for name in row.cells.split(' ') {
             let first = name.split("..").next();
             assert!(

@@ -103,7 +103,7 @@ impl Endpoint {
         let has_bell = !beside.is_empty();
         let is_ready = || has_bell && self.has_ready(want);
         self.doze(handle, is_ready, |rung| {
-            let waited = head.wait_beside(side, deadline, beside, || {
+            let waited = head.wait(side, deadline, beside, || {
                 self.handle() != handle || head.events(want) != 0 || head.version() != seen
             });
             *rung = beside.last().is_some_and(|bell| bell.revents != 0);

@@ -8,7 +8,9 @@ use headwater_host::sys;
 use headwater_providers::inet::tcp::Tcp;
 use headwater_providers::provider::{Event, Provider, Sending};
 use headwater_tpi::error::TFLOW;
-use headwater_tpi::option::{INET_TCP, List, T_NEGOTIATE, T_SUCCESS, T_TCP_NODELAY};
+use headwater_tpi::option::{
+    INET_TCP, List, T_NEGOTIATE, T_SUCCESS, T_TCP_NODELAY, XTI_GENERIC, XTI_SNDBUF,
+};
 
 use crate::sockets::{bytes, io};
 use crate::waiting::until;
@@ -44,6 +46,43 @@ fn the_kernel_gathers_large_sends_on_while_it_has_no_room() {
     assert!(gathers(&tcp), "a wait for room has ended the run");
     tcp.finish();
     assert!(!gathers(&tcp));
+}
+
+#[test]
+fn large_sends_within_the_host_bound_a_send_buffer_that_the_user_has_not_sized() {
+    const CACHED: i32 = 512 << 10;
+    let run = |asked: Option<i32>| {
+        let (mut tcp, mut peer) = connected();
+        if let Some(asked) = asked {
+            let mut list = List::new();
+            list.push_number(XTI_GENERIC, XTI_SNDBUF, 0, asked);
+            tcp.negotiate(T_NEGOTIATE as u32, list.bytes()).unwrap();
+        }
+        let size = |tcp: &Tcp| {
+            sys::sockopt::<i32>(tcp.descriptor(), libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap()
+        };
+        let before = size(&tcp);
+        let mut room = vec![0; 1 << 20];
+        until("large sends that are gathered", || {
+            let sent = tcp.send(&io(&room[..20_000]), Sending::default());
+            assert!(sent.is_ok() || sent.is_err_and(|e| e.tli == TFLOW));
+            let all: i32 =
+                sys::sockopt(tcp.descriptor(), libc::IPPROTO_TCP, libc::TCP_CORK).unwrap();
+            if all == 0 && peer.read(&mut room).unwrap() == 0 {
+                panic!("the connection has ended");
+            }
+            (all == 1).then_some(())
+        });
+        (before, size(&tcp))
+    };
+    let (before, after) = run(None);
+    assert!(
+        before > 2 * CACHED && after <= 2 * CACHED,
+        "{before} {after}"
+    );
+    // As large as the kernel lets it be, and no other than that.
+    let (before, after) = run(Some(2 << 20));
+    assert_eq!(before, after);
 }
 
 #[test]

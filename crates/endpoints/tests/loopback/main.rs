@@ -30,7 +30,7 @@ fn sleep_at(p: &dyn Provider, want: Want) {
             } else {
                 libc::POLLIN
             } as u32;
-            let _ = head.wait(want, deadline, || head.events(bits) != 0);
+            let _ = head.wait(want, deadline, &mut [], || head.events(bits) != 0);
         }
         Waiter::Poll(fd) => {
             let mut fds = [libc::pollfd {

@@ -16,11 +16,16 @@ use libc::iovec;
 
 use crate::provider::Outcome;
 
+/// SO_SNDBUF for large sends within the host: what is on its way then stays in the caches of the CPUs.
+const CACHED: i32 = 512 << 10;
+
 /// Closed when dropped, as close(2) does it.
 pub struct Socket {
     fd: i32,
     /// Fast Sockets have, or had, an entry for it.
     watched: Cell<bool>,
+    /// Its send buffer stays as it is.
+    pub sized: Cell<bool>,
 }
 
 /// What a call on a socket came to: bytes, or errno.
@@ -38,6 +43,7 @@ impl Socket {
         Socket {
             fd,
             watched: Cell::new(false),
+            sized: Cell::new(false),
         }
     }
 
@@ -48,6 +54,18 @@ impl Socket {
     /// TCP_CORK: the kernel puts sends together to whole segments; off, what it has goes.
     pub fn gather(&self, on: bool) {
         let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_CORK, &(on as i32));
+    }
+
+    /// Large sends follow each other: once, bounds the send buffer of a connection within the host, which the kernel would let grow.
+    pub fn size(&self) {
+        let end = |peer| Address::of_storage(&sys::sock_name(self.fd, peer).ok()?);
+        let is_within = || Some(end(false)?.host() == end(true)?.host());
+        if !self.sized.replace(true) && is_within() == Some(true) {
+            let now = sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF);
+            if now.is_ok_and(|doubled| doubled > 2 * CACHED) {
+                let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &CACHED);
+            }
+        }
     }
 
     /// Do Fast Sockets have a say in what is sent?

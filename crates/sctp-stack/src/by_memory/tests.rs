@@ -133,7 +133,7 @@ fn try_send(by_memory: &mut ByMemory, stream: u16, bytes: &[u8]) -> sys::Result<
 
 fn wait(by_memory: &ByMemory, want: Want) {
     let (head, deadline) = (by_memory.head(), sys::now() + 50_000_000);
-    let _ = head.wait(want, Some(deadline), || match want {
+    let _ = head.wait(want, Some(deadline), &mut [], || match want {
         Want::ROOM => !head.outgoing().is_full_hint(LIMIT, LOW),
         _ => !head.incoming().is_empty(),
     });

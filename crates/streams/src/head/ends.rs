@@ -107,7 +107,7 @@ pub fn drain(head: &'static Head, is_last: impl Fn() -> bool) {
             return;
         }
         let until = deadline.min(now + DRAIN_LOOK);
-        if let Err(libc::EINTR) = wait_for_change(head, seen, Some(until)) {
+        if let Err(libc::EINTR) = wait_for_change(head, seen, Some(until), &mut []) {
             return;
         }
     }

@@ -267,18 +267,14 @@ pub fn look_below(head: &Head, if_empty: bool) {
 }
 
 /// Waits until something happened at a queued head: in its queues, or at its rings.
-pub fn wait_for_change(head: &Head, seen: u32, deadline: Option<u64>) -> Result<(), Errno> {
-    wait_for_change_beside(head, seen, deadline, &mut [])
-}
-
-/// The same as [`Head::wait_beside`].
-pub fn wait_for_change_beside(
+/// The rest as for [`Head::wait`].
+pub fn wait_for_change(
     head: &Head,
     seen: u32,
     deadline: Option<u64>,
     beside: &mut [libc::pollfd],
 ) -> Result<(), Errno> {
-    let waited = head.wait_beside(Want::EITHER, deadline, beside, || {
+    let waited = head.wait(Want::EITHER, deadline, beside, || {
         head.version() != seen || head.has_news()
     });
     head.used_at.store(1, Relaxed);

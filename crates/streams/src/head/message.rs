@@ -116,7 +116,7 @@ impl Head {
                 self.pause(deadline)?;
             } else {
                 let mut beside = [opening::watched(self)];
-                self.wait_beside(Want::room_in(band), deadline, &mut beside, || {
+                self.wait(Want::room_in(band), deadline, &mut beside, || {
                     self.may_put(band, need) || self.is_upset() || self.is_queued()
                 })?;
             }
@@ -131,6 +131,7 @@ impl Head {
         match self.wait(
             Want::ROOM,
             Some(deadline.unwrap_or(u64::MAX).min(until)),
+            &mut [],
             || self.is_upset(),
         ) {
             Err(libc::ETIME) if deadline.is_none_or(|d| sys::now() < d) => Ok(()),

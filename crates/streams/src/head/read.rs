@@ -156,12 +156,12 @@ impl Head {
     fn wait_for_message(&self, seen: Seen, deadline: Option<u64>) -> Result<(), Errno> {
         let mut beside = [opening::watched(self)];
         if self.is_queued() {
-            return local::wait_for_change_beside(self, seen.version, deadline, &mut beside);
+            return local::wait_for_change(self, seen.version, deadline, &mut beside);
         }
         let ring = self.incoming();
         // What was found not to be for us is no news.
         let empty = ring.is_empty();
-        self.wait_beside(Want::DATA, deadline, &mut beside, || {
+        self.wait(Want::DATA, deadline, &mut beside, || {
             let come = if empty {
                 !ring.is_empty()
             } else {

@@ -187,7 +187,7 @@ fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
             Some(Some(id)) => return Ok(id),
             Some(None) => {}
         }
-        local::wait_for_change(head, seen, bounded(deadline))?;
+        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
         check(head)?;
     }
 }
@@ -236,6 +236,6 @@ fn exchange(
         }
         local::after_call(head.forever());
         check(head)?;
-        local::wait_for_change(head, seen, bounded(deadline))?;
+        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
     }
 }

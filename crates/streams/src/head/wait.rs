@@ -33,18 +33,8 @@ const GATHER: u32 = 128;
 impl Head {
     /// Waits until it is worth looking again; `holds` says so without a lock. `deadline` in nanoseconds.
     /// Errors: EINTR when a handler ran that does not restart calls, ETIME at the deadline.
+    /// A sleep ends too when one of at most [`BESIDE`] other descriptors has something, as poll(2) tells it there.
     pub fn wait(
-        &self,
-        want: Want,
-        deadline: Option<u64>,
-        holds: impl Fn() -> bool,
-    ) -> Result<(), Errno> {
-        self.wait_beside(want, deadline, &mut [], holds)
-    }
-
-    /// As [`wait`](Head::wait); a sleep ends too when one of at most [`BESIDE`] other descriptors has something, as poll(2)
-    /// tells it there.
-    pub fn wait_beside(
         &self,
         want: Want,
         deadline: Option<u64>,
@@ -88,7 +78,7 @@ impl Head {
         self.learner(want).wait(None, || self.peer_cpu(), look) == Outcome::Ready
     }
 
-    /// As [`wait_beside`](Head::wait_beside), for who has looked long enough.
+    /// As [`wait`](Head::wait), for who has looked long enough.
     pub fn sleep_beside(
         &self,
         want: Want,

@@ -105,7 +105,7 @@ impl Messages {
         if self.head.events(events) & (events | always) != 0 {
             return Ok(());
         }
-        local::wait_for_change(self.head, seen, None)
+        local::wait_for_change(self.head, seen, None, &mut [])
     }
 
     /// Runs `f` on the message in front, if there is one.

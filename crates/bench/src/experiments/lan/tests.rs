@@ -7,7 +7,7 @@ use crate::carriage::{Counters, Proof};
 use crate::experiment::{ACCELERATED, Arm, PIPE, RAW_CHANNEL, TCP, UNIX, Unit};
 use crate::experiment::{Cell, Sample};
 use crate::findings::{Sheet, Value};
-use crate::placement::Placement::{self, Free, Same};
+use crate::placement::Placement::{self, Apart, Free, Same};
 use crate::verdict::Series;
 
 /// A cell in which each arm takes so many nanoseconds for a message, in all of six rounds.

@@ -34,11 +34,6 @@ impl Taken {
         }
     }
 
-    /// The first is not there to be read.
-    fn pass(&mut self) {
-        self.0.remove(0);
-    }
-
     /// So many bytes were read, of which some may have been these.
     fn read(&mut self, n: usize) {
         self.0.retain_mut(|before| match before.checked_sub(n) {
@@ -78,10 +73,8 @@ impl Tcp {
     }
 
     pub(super) fn receive_urgent(&mut self, into: &[iovec]) -> Outcome<Received> {
-        let first = into
-            .iter()
-            .find(|v| v.iov_len > 0)
-            .ok_or(Refusal::new(TNODATA))?;
+        let first = into.iter().find(|v| v.iov_len > 0);
+        let first = first.ok_or(Refusal::new(TNODATA))?;
         let before = self.socket.before_mark();
         if self.socket.receive(&[cut(first, 1)], libc::MSG_OOB) != Ok(1) {
             return Err(Refusal::new(TNODATA));
@@ -114,7 +107,7 @@ impl Tcp {
     fn read_before(&mut self, before: usize, into: &[iovec]) -> Result<usize, i32> {
         if before == 0 {
             // The kernel leaves it out, or has done so.
-            self.taken.pass();
+            self.taken.0.remove(0);
             return self.read(into);
         }
         let first = into.iter().find(|v| v.iov_len > 0).ok_or(libc::EAGAIN)?;
@@ -150,7 +143,7 @@ impl Tcp {
         if self.taken.first() != Some(0) || !self.ahead.is_empty() {
             return;
         }
-        self.taken.pass();
+        self.taken.0.remove(0);
         // When another one has come meanwhile, the kernel has gone past it.
         if !self.socket.is_at_mark() || self.has_urgent() {
             return;

@@ -9,7 +9,7 @@ use headwater_host::sys::Errno;
 use super::super::inlet::flush_ring;
 use super::super::outgoing::{Priority, Source};
 use super::super::{Head, opening};
-use super::{finish, inside, relax, wait_for_change_beside};
+use super::{finish, inside, relax, wait_for_change};
 use crate::ddi::*;
 use crate::exec::queue::Queue;
 
@@ -94,7 +94,7 @@ pub fn wait_for_room(head: &Head, band: u8, deadline: Option<u64>) -> Result<(),
     if can_put(head, band) {
         return Ok(());
     }
-    wait_for_change_beside(head, seen, deadline, &mut [opening::watched(head)])
+    wait_for_change(head, seen, deadline, &mut [opening::watched(head)])
 }
 
 fn put_where(
