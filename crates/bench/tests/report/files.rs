@@ -294,14 +294,27 @@ fn the_page_says_what_was_measured_and_what_was_not() {
     }
 }
 
-/// What was folded stands in files that the page names.
+/// What a full run has too much of for one page stands in files that the page names; a usual one's is all there.
 #[test]
 fn the_page_of_a_full_run_is_at_most_two_megabytes() {
     let published = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/report");
-    let (folder, paths) = rendered(&Run::read(&published.join("results.json")).unwrap());
+    assert!(fs::metadata(published.join("report.html")).unwrap().len() <= 2_000_000);
+    let mut run = Run::read(&published.join("results.json")).unwrap();
+    for report in &mut run.experiments {
+        let again = |n: usize| {
+            let mut more = report.cells.clone();
+            more.iter_mut().for_each(|c| c.cell += &format!("-{n}"));
+            more
+        };
+        let more: Vec<_> = (1..6).flat_map(again).collect();
+        report.cells.extend(more);
+        for sheet in &mut report.conclusion.sheets {
+            sheet.rows = vec![sheet.rows.clone(); 6].concat();
+        }
+    }
+    let (folder, paths) = rendered(&run);
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.len() <= 2_000_000, "{} bytes", page.len());
-    assert!(fs::metadata(published.join("report.html")).unwrap().len() <= 2_000_000);
     let named = page.split("<code>").filter_map(|rest| {
         let name = rest.split("</code>").next()?;
         name.ends_with(".csv").then_some(name)
