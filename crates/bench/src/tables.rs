@@ -1,5 +1,6 @@
-//! What is data and not code: the experiments' texts, what is wanted of their cells, which are part of a quick run and a usual one, what is compared
-//! with what, the heads of tables and plots, and the figures of the papers; files of comma-separated values under `tables/`.
+//! What is data and not code: the experiments' texts, what is wanted of their cells, which are part of a quick run and of a usual
+//! one, what is compared with what, the heads of tables and plots, and the figures of the papers; files of comma-separated values
+//! under `tables/`.
 
 use std::sync::LazyLock;
 
