@@ -73,7 +73,7 @@ help:
 	@echo '               calls of ours failing, in two hundred runs of each program (HEADWATER_FAULTS=all: in all, for 15 hours); half an hour'
 	@echo '               of each kind of sequences of calls; ten million mutations by a hostile peer, under AddressSanitizer'
 	@echo 'make lint      formatting and clippy'
-	@echo 'make demo      what acceleration does, in a minute or two'
+	@echo 'make demo      what acceleration does, in two minutes'
 	@echo 'make bench     the measurements in full; BENCH="sockets --quick" chooses'
 	@echo 'make install   into PREFIX (/usr/local) below DESTDIR; uninstall takes it back'
 

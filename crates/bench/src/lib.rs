@@ -116,7 +116,7 @@ pub struct BenchArgs {
     /// Fewer cells, and shorter samples: two minutes at most
     #[arg(long)]
     pub quick: bool,
-    /// Every size and placement, not only those that a reader needs: six hours
+    /// Every size and placement, not only those that a reader needs: seven hours
     #[arg(long, conflicts_with = "quick")]
     pub all: bool,
     /// Folder for results and report [default: headwater-results]

@@ -152,7 +152,7 @@ pub fn run(args: &BenchArgs) -> Result<End> {
         files,
         effort,
         deadline: quick.then(|| begun + QUICK),
-        spare: SPARE,
+        spare: Duration::ZERO,
         late: Vec::new(),
     };
     session.measure(&plan, &site)?;
@@ -247,14 +247,11 @@ struct Session {
     files: Outputs,
     effort: Effort,
     deadline: Option<Instant>,
-    /// For what is measured again since it looked bad: a twentieth of what was planned so far, and what it began with.
+    /// For what is measured again since it looked bad: as much as the longest cell takes, and a part of what was planned so far.
     spare: Duration,
     /// Names of the cells for which the time did not suffice after all.
     late: Vec<String>,
 }
-
-/// Enough for the first.
-const SPARE: Duration = Duration::from_secs(30);
 
 impl Session {
     fn measure(&mut self, plan: &Plan, site: &Site) -> Result<()> {
@@ -263,6 +260,8 @@ impl Session {
         let takes = items.iter().map(|item| item.takes).sum();
         let (count, takes_about) = (items.len(), words(takes));
         say(format!("{count} cells to be measured, about {takes_about}"));
+        let longest = items.iter().map(|item| item.takes).max();
+        self.spare = longest.unwrap_or_default();
         let progress = Progress::new(takes);
         for item in items {
             let begins_late = |end| Instant::now() + item.takes > end;
@@ -303,7 +302,7 @@ impl Session {
             mut kept,
         } = measured;
         let mut found = CellReport::new(cell, placement, &all);
-        self.spare += item.takes / 20;
+        self.spare += item.takes / 25;
         let is_bad = found.comparisons.iter().any(|c| c.verdict.is_bad());
         if self.effort.rerun && is_bad && item.takes <= self.spare {
             self.spare -= item.takes;

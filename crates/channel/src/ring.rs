@@ -240,12 +240,8 @@ impl<'a> Ring<'a> {
     #[inline]
     pub fn has_room(&self, wanted: usize) -> bool {
         let head = self.state.reader.head.load(Ordering::Relaxed);
-        let used = self
-            .state
-            .writer
-            .tail
-            .load(Ordering::Relaxed)
-            .wrapping_sub(head);
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        let used = tail.wrapping_sub(head);
         match self.data.capacity().checked_sub(used) {
             Some(free) => (free.saturating_sub(2 * HEADER) & !(HEADER - 1)) >= wanted as u64,
             None => true,
@@ -346,12 +342,8 @@ impl<'a> Ring<'a> {
         if self.room(needed)? < needed {
             return Ok(false);
         }
-        let start = self
-            .state
-            .writer
-            .tail
-            .load(Ordering::Relaxed)
-            .wrapping_add(start);
+        let tail = self.state.writer.tail.load(Ordering::Relaxed);
+        let start = tail.wrapping_add(start);
         self.data.copy_in(start, control);
         self.data
             .copy_in(start.wrapping_add(control.len() as u64), data);

@@ -168,7 +168,7 @@ unsafe fn leads_to(fd: c_int, addr: *const sockaddr, len: socklen_t) -> Led {
     // UDP and the like are no reason to begin.
     if start::has_sockets() || life::is_tcp(fd) && start::sockets() {
         match life::connecting(fd, to) {
-            Led::Here if process::is_barred() => Led::Elsewhere(Reason::Uring),
+            Led::Here if process::is_barred() => life::elsewhere(fd, Reason::Uring),
             led => led,
         }
     } else {

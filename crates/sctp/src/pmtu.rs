@@ -125,11 +125,8 @@ impl Pmtu {
     /// a hint only: above what is in use it shortens the search, below it is treated as a black hole (RFC 8899 4.6.2).
     pub fn on_too_big(&mut self, mtu: usize) {
         let size = aligned(mtu);
-        let sent = self
-            .wanted
-            .filter(|_| self.in_flight)
-            .unwrap_or(self.mtu)
-            .max(self.mtu);
+        let sent = self.wanted.filter(|_| self.in_flight);
+        let sent = sent.unwrap_or(self.mtu).max(self.mtu);
         if size < LEAST.min(self.base) || size >= sent || size + 1 >= self.ceiling {
             return;
         }

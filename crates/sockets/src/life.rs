@@ -142,7 +142,7 @@ pub enum Led {
     Here,
     /// The kernel's alone.
     Elsewhere(Reason),
-    /// No connection of TCP, or one that is known.
+    /// No connection of TCP, one that is known, or one that nobody counts.
     Nowhere,
 }
 
@@ -155,13 +155,17 @@ pub fn connecting(fd: i32, to: Addr) -> Led {
         return Led::Nowhere;
     }
     match takeover::why_not_offer(to) {
-        // Asked only for who wants to know; a second call, for the result of the first, is counted no more.
-        Some(reason) if counters::is_wanted() && tcp_counts::may_begin(fd) => {
-            Led::Elsewhere(reason)
-        }
-        Some(_) => Led::Nowhere,
+        Some(reason) => elsewhere(fd, reason),
         None if is_tcp(fd) => Led::Here,
         None => Led::Nowhere,
+    }
+}
+
+/// What stays with the kernel is asked about only for who wants to know; a second call, for the result of the first, is nothing new.
+pub fn elsewhere(fd: i32, reason: Reason) -> Led {
+    match counters::is_wanted() && tcp_counts::may_begin(fd) {
+        true => Led::Elsewhere(reason),
+        false => Led::Nowhere,
     }
 }
 

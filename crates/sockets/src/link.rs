@@ -335,11 +335,8 @@ impl Links {
         for link in &mut self.list {
             if link.client.is_some() && now - link.made_at > QUIET {
                 // Marked here, they are given up by both sides.
-                let spare = link
-                    .segments
-                    .iter()
-                    .filter(|m| m.is_free())
-                    .skip(QUIET_POOL);
+                let free = link.segments.iter().filter(|m| m.is_free());
+                let spare = free.skip(QUIET_POOL);
                 spare.for_each(|m| m.header().shared.store(1, Ordering::Release));
             }
             link.segments.retain(|m| {

@@ -54,7 +54,7 @@ pub fn received(fd: i32) -> Option<u64> {
     info(fd).ok().map(|info| info.received)
 }
 
-/// A socket of TCP without a connection, or one that is being made?
+/// A socket of TCP that neither has a connection nor is making one?
 pub fn may_begin(fd: i32) -> bool {
     sys::sockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Ok(CLOSE)
 }

@@ -39,12 +39,8 @@ impl Fds {
         if came.len != bytes.len() || bytes[..2] != MARK || came.lost {
             return Err(OpenError::NotAChannel);
         }
-        let fds: Vec<OwnedFd> = came
-            .descriptors
-            .into_iter()
-            .flatten()
-            .map(OwnedFd::from)
-            .collect();
+        let descriptors = came.descriptors.into_iter().flatten();
+        let fds: Vec<OwnedFd> = descriptors.map(OwnedFd::from).collect();
         let fds: [OwnedFd; COUNT] = fds.try_into().map_err(|_| OpenError::NotAChannel)?;
         let [memfd, bell, peer_bell, shadow] = fds;
         Ok(Fds {

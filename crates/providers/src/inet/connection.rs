@@ -16,16 +16,20 @@ use libc::iovec;
 
 use crate::provider::Outcome;
 
-/// SO_SNDBUF for large sends within the host: what is on its way then stays in the caches of the CPUs.
+/// SO_SNDBUF for large sends within the host: what is on its way then stays in the caches of the CPUs. It is told doubled.
 const CACHED: i32 = 512 << 10;
+/// Which buffers somebody has sized (Linux 5.15).
+const SO_BUF_LOCK: i32 = 72;
+const SENDING: i32 = 1;
 
 /// Closed when dropped, as close(2) does it.
 pub struct Socket {
     fd: i32,
     /// Fast Sockets have, or had, an entry for it.
     watched: Cell<bool>,
-    /// Its send buffer stays as it is.
-    pub sized: Cell<bool>,
+    /// Its send buffer was looked at; it is [bounded](Socket::bound).
+    seen: Cell<bool>,
+    bounded: Cell<bool>,
 }
 
 /// What a call on a socket came to: bytes, or errno.
@@ -43,7 +47,8 @@ impl Socket {
         Socket {
             fd,
             watched: Cell::new(false),
-            sized: Cell::new(false),
+            seen: Cell::new(false),
+            bounded: Cell::new(false),
         }
     }
 
@@ -56,16 +61,35 @@ impl Socket {
         let _ = sys::set_sockopt(self.fd, libc::IPPROTO_TCP, libc::TCP_CORK, &(on as i32));
     }
 
-    /// Large sends follow each other: once, bounds the send buffer of a connection within the host, which the kernel would let grow.
-    pub fn size(&self) {
+    /// Large sends follow each other: bounds the send buffer of a connection within the host, which the kernel would let grow,
+    /// unless the user has sized it, or the kernel gives less.
+    pub fn bound(&self) {
+        if self.seen.replace(true) {
+            return;
+        }
         let end = |peer| Address::of_storage(&sys::sock_name(self.fd, peer).ok()?);
-        let is_within = || Some(end(false)?.host() == end(true)?.host());
-        if !self.sized.replace(true) && is_within() == Some(true) {
-            let now = sys::sockopt::<i32>(self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF);
-            if now.is_ok_and(|doubled| doubled > 2 * CACHED) {
-                let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &CACHED);
+        let ends = end(false).zip(end(true));
+        let is_within = ends.is_some_and(|(own, peer)| own.host() == peer.host());
+        let is_ours = self.int(SO_BUF_LOCK) & SENDING == 0;
+        if is_within && is_ours && self.int(libc::SO_SNDBUF) > 2 * CACHED {
+            let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &CACHED);
+            self.bounded.set(true);
+            if self.int(libc::SO_SNDBUF) < 2 * CACHED {
+                self.unbound();
             }
         }
+    }
+
+    /// The kernel sizes it again.
+    fn unbound(&self) {
+        if self.bounded.take() {
+            let others = self.int(SO_BUF_LOCK) & !SENDING;
+            let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, SO_BUF_LOCK, &others);
+        }
+    }
+
+    fn int(&self, name: i32) -> i32 {
+        sys::sockopt(self.fd, libc::SOL_SOCKET, name).unwrap_or(SENDING)
     }
 
     /// Do Fast Sockets have a say in what is sent?
@@ -205,6 +229,8 @@ impl Socket {
         table::clear(self.fd);
         table::set_hidden(self.fd);
         self.watched.set(false);
+        self.unbound();
+        self.seen.set(false);
         self.take_error();
         result
     }

@@ -116,10 +116,8 @@ pub fn hosts_behind(greeting: &[u8]) -> Vec<IpAddr> {
 /// The first, and all others.
 pub fn with_others(first: IpAddr, all: &[IpAddr]) -> Vec<IpAddr> {
     let first = first.to_canonical();
-    let others = all
-        .iter()
-        .map(IpAddr::to_canonical)
-        .filter(|&host| host != first);
+    let others = all.iter().map(IpAddr::to_canonical);
+    let others = others.filter(|&host| host != first);
     core::iter::once(first).chain(others).collect()
 }
 

@@ -95,11 +95,8 @@ impl Table {
             return;
         }
         let tag = association.local_tag();
-        let now: Vec<_> = association
-            .paths()
-            .iter()
-            .map(|(_, path)| (path.addr, port))
-            .collect();
+        let paths = association.paths().iter();
+        let now: Vec<_> = paths.map(|(_, path)| (path.addr, port)).collect();
         let before = core::mem::take(&mut place.addresses);
         if place.tag != tag {
             self.by_tag.remove(&place.tag);

@@ -29,11 +29,8 @@ impl Sender {
                     assert!(!chunk.abandoned, "what is given up is not sent again");
                 }
                 State::Acked => {
-                    let acked = self
-                        .out
-                        .sacked
-                        .iter()
-                        .any(|(from, to)| (*from..*to).contains(&place));
+                    let mut blocks = self.out.sacked.iter();
+                    let acked = blocks.any(|(from, to)| (*from..*to).contains(&place));
                     assert!(acked, "acknowledged by no gap block");
                 }
                 State::Skipped => assert!(chunk.abandoned, "skipped, but not given up"),

@@ -246,11 +246,8 @@ impl Sender {
         let there = |slot: Slot| (slot != NONE).then_some(slot);
         let first = iter::successors(Some(slot), |at| there(self.store[*at].earlier)).last();
         let parts: Vec<Slot> = iter::successors(first, |at| there(self.store[*at].later)).collect();
-        let unsent: Vec<Slot> = parts
-            .iter()
-            .copied()
-            .filter(|s| self.store[*s].queued)
-            .collect();
+        let queued = parts.iter().copied().filter(|s| self.store[*s].queued);
+        let unsent: Vec<Slot> = queued.collect();
         let mut goes_on = !unsent.is_empty();
         if let Some(open) = self.queues.open.get_mut(&(stream, unordered))
             && open.message == message

@@ -62,8 +62,6 @@ impl Tcp {
         let mut passed = words.map(passed_on);
         let socket = Socket::of(hidden_copy(fd)?);
         let own = local(socket.fd())?;
-        // What the user chose is not known here.
-        socket.sized.set(true);
         let mut tcp = Tcp::with(socket, own.is_v6());
         tcp.phase = PHASES.into_iter().find(|p| *p as u32 == phase)?;
         tcp.ahead = ahead;

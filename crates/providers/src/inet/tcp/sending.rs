@@ -5,7 +5,6 @@ use core::time::Duration;
 use headwater_host::sys;
 use headwater_tpi::Refusal;
 use headwater_tpi::error::{TFLOW, TLOOK};
-use headwater_tpi::option::{XTI_GENERIC, XTI_SNDBUF};
 use libc::iovec;
 
 use super::super::coalesce::LARGE;
@@ -71,9 +70,7 @@ impl Tcp {
 
     fn put_large(&mut self, data: &[iovec], total: usize) -> Outcome<usize> {
         if self.run.next() {
-            if self.chosen.asked(XTI_GENERIC, XTI_SNDBUF) == 0 {
-                self.socket.size();
-            }
+            self.socket.bound();
             self.socket.gather(true);
         }
         let sent = self.transfer_behind(data, total);
