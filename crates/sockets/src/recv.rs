@@ -194,6 +194,8 @@ fn attempt(
         )
     };
     let shut = nothing.then(shuts);
+    // The kernel wakes its sleepers at a shutdown of either direction.
+    let is_shut = || shut.is_some_and(|shut| shuts() != shut);
     let peeks = flags & MSG_PEEK != 0;
     let mut peek = Peek::default();
     loop {
@@ -300,11 +302,13 @@ fn attempt(
                     if process::is_confined() {
                         return by_own(c, buffers, own);
                     }
-                    if buffers.done > 0 || peek.seen > 0 {
+                    waited = true;
+                    if nothing || buffers.done > 0 || peek.seen > 0 {
                         signal::let_any_end();
                     }
                     match wait(c, v, limit.end) {
-                        Ok(()) => continue,
+                        Ok(()) if !is_shut() => continue,
+                        Ok(()) => return Some(Ok(())),
                         Err(_) if nothing => return Some(Ok(())),
                         Err(e) => {
                             peek.count(buffers);
@@ -319,7 +323,7 @@ fn attempt(
                         return Some(Ok(()));
                     }
                 }
-                if n < 0 && buffers.done > 0 {
+                if n < 0 && (buffers.done > 0 || nothing && waited) {
                     if !matches!(errno, EAGAIN | EINTR | EBADF | EFAULT | libc::ENOMEM) {
                         // The connection's own is told by the next call.
                         r.error.store(errno, Ordering::Relaxed);
@@ -373,8 +377,7 @@ fn attempt(
                     return Some(if nothing && !had_none { Ok(()) } else { Err(e) });
                 }
                 waited = true;
-                if shut.is_some_and(|shut| shuts() != shut) {
-                    // The kernel wakes its sleepers at a shutdown of either direction.
+                if is_shut() {
                     return Some(Ok(()));
                 }
             }
