@@ -142,13 +142,17 @@ fn congestion() -> Check {
 
 fn network() -> Check {
     let shown = namespace("net");
-    let socket = std::net::UdpSocket::bind(("127.0.0.1", 0));
-    if socket.is_ok_and(|socket| socket.connect(("127.0.0.1", 9)).is_ok()) {
+    if lo_is_up() {
         let detail = format!("{shown}: both programs must be in the same one");
         return Check::ok("network-namespace", detail);
     }
     let detail = format!("{shown} has no loop-back interface that is up");
     Check::fail("network-namespace", detail, "ip link set lo up")
+}
+
+fn lo_is_up() -> bool {
+    let socket = std::net::UdpSocket::bind(("127.0.0.1", 0));
+    socket.is_ok_and(|socket| socket.connect(("127.0.0.1", 9)).is_ok())
 }
 
 fn memory() -> Check {

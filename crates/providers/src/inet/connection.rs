@@ -88,6 +88,7 @@ impl Socket {
         }
     }
 
+    /// 1 where the kernel does not tell: a buffer that is small, and that somebody has sized.
     fn int(&self, name: i32) -> i32 {
         sys::sockopt(self.fd, libc::SOL_SOCKET, name).unwrap_or(SENDING)
     }

@@ -178,11 +178,8 @@ impl Route {
 
     /// To an endpoint's own mailbox.
     pub fn to_self(addr: &[u8], own: &'static Head) -> Result<Route, Lost> {
-        let head = own
-            .pipe()
-            .ok_or(libc::EBADF)
-            .and_then(life::adopt_writer)
-            .map_err(Lost::Failed)?;
+        let pipe = own.pipe().ok_or(libc::EBADF);
+        let head = pipe.and_then(life::adopt_writer).map_err(Lost::Failed)?;
         Ok(Route {
             to: addr.to_vec(),
             head,

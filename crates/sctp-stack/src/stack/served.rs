@@ -280,11 +280,8 @@ impl Served {
 
     /// Only an earlier deadline is told at once: a later one is found out when the known one has passed.
     fn see_to_deadline(&self, inner: &Inner, at_most: u64) {
-        let next = inner
-            .engine
-            .timeout()
-            .map_or(u64::MAX, |at| at.0)
-            .min(at_most);
+        let engines = inner.engine.timeout().map_or(u64::MAX, |at| at.0);
+        let next = engines.min(at_most);
         let known = self.deadline.load(Ordering::SeqCst);
         if next < known {
             self.deadline.store(next, Ordering::SeqCst);

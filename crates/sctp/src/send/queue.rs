@@ -400,11 +400,8 @@ impl Queues {
     /// Everything queued for this stream, held back or not.
     pub fn queued(&self, store: &Store, stream: u16) -> Vec<Slot> {
         let ready = self.streams[usize::from(stream)].list.iter(store);
-        let held = self
-            .held
-            .get(&stream)
-            .into_iter()
-            .flat_map(|held| held.list.iter(store));
+        let held = self.held.get(&stream).into_iter();
+        let held = held.flat_map(|held| held.list.iter(store));
         ready.chain(held).collect()
     }
 

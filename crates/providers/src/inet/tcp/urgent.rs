@@ -34,6 +34,11 @@ impl Taken {
         }
     }
 
+    /// The first is not there to be read.
+    fn pass(&mut self) {
+        self.0.remove(0);
+    }
+
     /// So many bytes were read, of which some may have been these.
     fn read(&mut self, n: usize) {
         self.0.retain_mut(|before| match before.checked_sub(n) {
@@ -107,7 +112,7 @@ impl Tcp {
     fn read_before(&mut self, before: usize, into: &[iovec]) -> Result<usize, i32> {
         if before == 0 {
             // The kernel leaves it out, or has done so.
-            self.taken.0.remove(0);
+            self.taken.pass();
             return self.read(into);
         }
         let first = into.iter().find(|v| v.iov_len > 0).ok_or(libc::EAGAIN)?;
@@ -143,7 +148,7 @@ impl Tcp {
         if self.taken.first() != Some(0) || !self.ahead.is_empty() {
             return;
         }
-        self.taken.0.remove(0);
+        self.taken.pass();
         // When another one has come meanwhile, the kernel has gone past it.
         if !self.socket.is_at_mark() || self.has_urgent() {
             return;
