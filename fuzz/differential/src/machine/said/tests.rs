@@ -34,6 +34,20 @@ fn a_number_that_a_step_replaces_is_closed_under_the_wait_on_it() {
         row("1 0 dup 1 0", "1 1 select 50 0 0 2 0"),
         Some("poll-held")
     );
+    // Who waits closes nothing meanwhile.
+    let busy = "0 1 select -1 2 0 0 0 = waits\n0 1 close 1";
+    for (closes, found) in [("busy", Some("poll-held")), ("0", None)] {
+        let lines = format!("0 0 pair 0 1 = 0\n{busy} = {closes}\n0 0 pair 5 1 = 0\n");
+        let said = |last: &str| -> Vec<String> {
+            let all = format!("{lines}0 0 write 0 3 = 3{last}");
+            all.lines().map(str::to_string).collect()
+        };
+        assert_eq!(
+            super::row(&said(" | 2 = 1 0 0 0"), &said("")),
+            found,
+            "{closes}"
+        );
+    }
 }
 
 #[test]
