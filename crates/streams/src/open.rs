@@ -50,7 +50,7 @@ fn open_device(name: &[u8], flags: c_int) -> Option<Result<c_int, Errno>> {
     if let Some(fifo) = fifo_name(name) {
         return Some(named(attach::open_fifo(fifo, flags), flags));
     }
-    match registry::find_device(name) {
+    match registry::device(name) {
         Some(device) => Some(self::device(device, flags)),
         None if only_ours => {
             let name = String::from_utf8_lossy(name);

@@ -2,8 +2,9 @@
 
 use core::ffi::c_int;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
-use headwater_host::sync::{AtomicU32, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicU32, Ordering};
 use headwater_providers::provider::{Outcome, Sending};
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{FLUSHRW, M_DATA, M_FLUSH, M_IOCTL, M_PCPROTO, M_PROTO};
@@ -17,8 +18,8 @@ use headwater_tpi::{Indication, Refusal, Request};
 use libc::iovec;
 
 use super::watch::Watch;
-use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id, proto};
-use crate::device;
+use super::{Below, Known, STREAMS, acceptor, convert, head_of, id, proto};
+use crate::device::{self, Device};
 use crate::endpoint::{self, Endpoint};
 
 /// What overtakes data is in this band: expedited data, and what became of datagrams, of which the user is to know before he sends
@@ -32,6 +33,10 @@ pub struct Tpi<const D: usize>(Driver);
 pub struct Driver {
     pub end: &'static Endpoint,
     pub watch: Watch,
+    pub below: Arc<Below>,
+    /// Data comes by connections, and with options.
+    pub has_connections: bool,
+    pub has_options: bool,
     /// Where data from the endpoint goes first.
     pub scratch: RefCell<Vec<u8>>,
     /// Indications are being sent up.
@@ -41,8 +46,6 @@ pub struct Driver {
     pub behind: Cell<bool>,
     /// T_DISCON_IND of a connection was sent up: requests that crossed it are no mistakes.
     pub crossed: Cell<bool>,
-    /// See [`Open`].
-    dropped: Cell<bool>,
     /// How many times in a row it was woken for nothing.
     pub barren: Cell<u32>,
     /// It will be called at some time.
@@ -71,11 +74,17 @@ impl<const D: usize> Module for Tpi<D> {
             Some(end) => (end, known(end)),
             None => (endpoint::detached(device::ALL[D].1).map_err(errno)?, None),
         };
-        Ok(Tpi(Driver::new(end, known, q)))
+        Ok(Tpi(Driver::new(end, device::ALL[D].1, known, q)))
     }
 
     fn started(&self, q: Queue) {
         q.looks();
+        if let Some(head) = head_of(q) {
+            head.note_below(self.0.end.handle());
+            // SAFETY: inside the perimeter of the queue's stream.
+            let local = unsafe { head.local() };
+            local.inspect(|local| drop(local.below.replace(Some(self.0.below.clone()))));
+        }
         self.look(q, true);
     }
 
@@ -90,6 +99,7 @@ impl<const D: usize> Module for Tpi<D> {
     }
 
     fn wput(&self, q: Queue, m: Message) {
+        let is_data = is_data(&m);
         match m.kind() {
             M_FLUSH => reply::flush_at_end(q, m),
             M_IOCTL => reply::refuse(q, m, libc::EINVAL),
@@ -97,7 +107,9 @@ impl<const D: usize> Module for Tpi<D> {
             M_PROTO | M_PCPROTO => self.0.request(q, m),
             _ => {}
         }
-        self.look(q.read(), false);
+        if !is_data || self.0.is_awake(q) {
+            self.look(q.read(), false);
+        }
     }
 
     fn wsrv(&self, q: Queue) {
@@ -151,6 +163,15 @@ fn known(end: &Endpoint) -> Option<Known> {
     })
 }
 
+/// Is it data?
+fn is_data(m: &Message) -> bool {
+    let prim = || {
+        let prim = m.bytes().first_chunk().copied().map(i32::from_ne_bytes);
+        matches!(prim, Some(T_DATA_REQ | T_EXDATA_REQ | T_UNITDATA_REQ))
+    };
+    m.kind() == M_DATA || matches!(m.kind(), M_PROTO | M_PCPROTO) && prim()
+}
+
 /// TLI's word for an error of a request: a provider does not know TLOOK.
 fn told(refusal: Refusal) -> Refusal {
     match refusal.tli {
@@ -202,25 +223,31 @@ fn without(mut m: Message, n: usize) -> Message {
 }
 
 impl Driver {
-    fn new(end: &'static Endpoint, known: Option<Known>, q: Queue) -> Driver {
+    fn new(end: &'static Endpoint, device: Device, known: Option<Known>, q: Queue) -> Driver {
         let head = head_of(q);
         let watch = Watch::new(head);
-        let open = Open {
+        let below = Arc::new(Below {
             end,
             wake: watch.wake.clone(),
             known,
-            dropped: false,
-        };
-        STREAMS.enter().insert(acceptor(q), open);
+            used: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
+            for_room: AtomicU32::new(0),
+            vain: AtomicU32::new(0),
+            turned_out: AtomicBool::new(true),
+        });
+        STREAMS.enter().insert(acceptor(q), below.clone());
         Driver {
             end,
             watch,
+            below,
+            has_connections: end.info().is_ok_and(|info| info.serv != T_CLTS),
+            has_options: matches!(device, Device::Sctp | Device::Sctp6),
             scratch: Default::default(),
             raising: Cell::new(false),
             fresh: Cell::new(false),
             behind: Cell::new(false),
             crossed: Cell::new(false),
-            dropped: Cell::new(false),
             barren: Cell::new(0),
             timed: Cell::new(false),
         }
@@ -239,6 +266,7 @@ impl Driver {
 
     /// A primitive.
     fn request(&self, q: Queue, m: Message) {
+        self.below.dropped.store(false, Ordering::Relaxed);
         let request = match Request::decode(m.bytes()) {
             Ok(request) => request,
             Err(bad) => match bad.prim() {
@@ -250,7 +278,7 @@ impl Driver {
         let prim = request.prim();
         match request {
             Request::Info | Request::Capability { .. } | Request::Addr => {}
-            _ => change(q, |open| open.known = None),
+            _ => self.below.used.store(true, Ordering::Relaxed),
         }
         let done = |()| ack(&Indication::OkAck { prim });
         let answer = match request {
@@ -345,18 +373,12 @@ impl Driver {
         if m.kind() == M_PCPROTO {
             m.set_kind(M_PROTO);
         }
-        self.note_dropped(q, false);
+        self.below.dropped.store(false, Ordering::Relaxed);
         if q.first().is_some() {
             return q.putq(m);
         }
         if let Some(rest) = self.send(q, m) {
             q.putbq(rest);
-        }
-    }
-
-    fn note_dropped(&self, q: Queue, dropped: bool) {
-        if self.dropped.replace(dropped) != dropped {
-            change(q, |open| open.dropped = dropped);
         }
     }
 
@@ -447,7 +469,7 @@ impl Driver {
     /// A request that has no acknowledgement can't be done. What the end of the connection makes void is dropped.
     fn out_of_place(&self, q: Queue, e: Refusal, void: bool) {
         if e.tli == TLOOK || void && e.tli == TOUTSTATE {
-            self.note_dropped(q, true);
+            self.below.dropped.store(true, Ordering::Relaxed);
         } else {
             self.fatal(q);
         }

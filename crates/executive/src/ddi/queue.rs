@@ -359,6 +359,22 @@ impl Queue {
         self.other().next().map(Queue::other)
     }
 
+    /// weldq(9F): may this queue, at the end of its stream, go on to `to`? Or, if not `together`: does it, and was welded to it?
+    pub fn can_be_welded(self, to: Queue, together: bool) -> bool {
+        let next = match together {
+            true => None,
+            false => Some(to),
+        };
+        core::ptr::eq(self.perimeter(), to.perimeter())
+            && self.is_read() != to.is_read()
+            && self.next() == next
+    }
+
+    /// It goes on there from here on.
+    pub fn weld(self, to: Option<Queue>) {
+        self.q_next.set(to);
+    }
+
     /// The procedures of its side.
     #[inline(always)]
     pub fn procedures(self) -> &'static qinit {

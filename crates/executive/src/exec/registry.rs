@@ -1,11 +1,12 @@
 //! Modules and devices by name: the tables that System V calls fmodsw and cdevsw. What comes built in is registered at
-//! start, a program's own at any time; nothing is ever taken out, so that looking takes no lock: open(2) and stat(2) of any name look,
+//! start, a program's own at any time, and others are loaded by their names; nothing is ever taken out, so that looking takes no lock: open(2) and stat(2) of any name look,
 //! wherever they are called.
 
 use core::ffi::c_int;
 use core::ptr::{self, null_mut};
 
 use headwater_host::guarded::{Entered, Guarded};
+use headwater_host::hook::Hook;
 use headwater_host::sync::{AtomicPtr, Ordering};
 
 use super::module::{Flow, Module, Mux, mux_streamtab_of, streamtab_of};
@@ -23,6 +24,7 @@ pub struct Entry {
     major: u32,
     tab: &'static streamtab,
     perimeter: Option<&'static Perimeter>,
+    hands_on: bool,
     /// Registered before it.
     before: Option<&'static Entry>,
 }
@@ -44,6 +46,11 @@ impl Entry {
     /// A driver's device number.
     pub fn number(&self, minor: u32) -> libc::dev_t {
         libc::makedev(self.major, minor)
+    }
+
+    /// See [`Module::HANDS_ON`].
+    pub fn hands_on(&self) -> bool {
+        self.hands_on
     }
 
     /// The perimeter that all the driver's streams share, if they do.
@@ -76,6 +83,12 @@ impl Names {
         core::iter::successors(self.newest(), |e| e.before)
     }
 
+    fn in_order(&self) -> Vec<&'static Entry> {
+        let mut all: Vec<_> = self.each().collect();
+        all.reverse();
+        all
+    }
+
     fn find(&self, name: &[u8]) -> Option<&'static Entry> {
         self.each().find(|e| e.name.as_bytes() == name)
     }
@@ -87,6 +100,7 @@ impl Names {
         first: u32,
         tab: &'static streamtab,
         perimeter: Option<&'static Perimeter>,
+        hands_on: bool,
     ) -> Result<&'static Entry, Errno> {
         let _registering = REGISTERING.enter();
         if self.find(name.as_bytes()).is_some() {
@@ -102,6 +116,7 @@ impl Names {
             major,
             tab,
             perimeter,
+            hands_on,
             before,
         }));
         self.newest
@@ -124,7 +139,7 @@ pub(super) fn hold() -> Table {
 /// Registers `M` as a module, by the name in its [`Info`](super::Info). EEXIST, EINVAL for a name that is too long.
 pub fn register_module<M: Module>() -> Result<(), Errno> {
     let name = M::INFO.name.to_str().map_err(|_| libc::EINVAL)?;
-    register_module_tab(name, streamtab_of::<M>())
+    add_module(name, streamtab_of::<M>(), M::HANDS_ON)
 }
 
 /// Registers a driver as a device. EEXIST.
@@ -138,10 +153,14 @@ pub fn register_mux<M: Mux>(name: &str) -> Result<&'static Entry, Errno> {
 }
 
 pub fn register_module_tab(name: &str, tab: &'static streamtab) -> Result<(), Errno> {
+    add_module(name, tab, false)
+}
+
+fn add_module(name: &str, tab: &'static streamtab, hands_on: bool) -> Result<(), Errno> {
     if name.is_empty() || name.len() > FMNAMESZ {
         return Err(libc::EINVAL);
     }
-    MODULES.add(name, 0, tab, None).map(drop)
+    MODULES.add(name, 0, tab, None, hands_on).map(drop)
 }
 
 pub fn register_device_tab(
@@ -152,7 +171,36 @@ pub fn register_device_tab(
     // One for all of them: they may be linked above each other.
     static SHARED: std::sync::OnceLock<&'static Perimeter> = std::sync::OnceLock::new();
     let perimeter = (flow == Flow::Shared).then(|| *SHARED.get_or_init(Perimeter::fresh));
-    DEVICES.add(name, FIRST_MAJOR, tab, perimeter)
+    DEVICES.add(name, FIRST_MAJOR, tab, perimeter, false)
+}
+
+/// Where modules and drivers come from that nobody has registered: finds one by its name, if there is one.
+pub static LOADER: Hook<fn(&str) -> Option<&'static streamtab>> = Hook::new();
+
+/// The module of this name, loaded now if need be. Not in a signal handler, and outside of perimeters.
+pub fn module(name: &[u8]) -> Option<&'static Entry> {
+    find_module(name).or_else(|| {
+        let (name, tab) = load(name).filter(|(name, _)| name.len() <= FMNAMESZ)?;
+        // Another thread may have been quicker.
+        let _ = register_module_tab(name, tab);
+        find_module(name)
+    })
+}
+
+/// The device of this name, in the same way. All streams of a driver that is loaded share a perimeter, so that it may put to each
+/// other's queues.
+pub fn device(name: &[u8]) -> Option<&'static Entry> {
+    find_device(name).or_else(|| {
+        let (name, tab) = load(name)?;
+        let _ = register_device_tab(name, tab, Flow::Shared);
+        find_device(name)
+    })
+}
+
+fn load(name: &[u8]) -> Option<(&str, &'static streamtab)> {
+    let load = LOADER.get()?;
+    let name = core::str::from_utf8(name).ok()?;
+    Some((name, load(name)?))
 }
 
 pub fn find_module(name: impl AsRef<[u8]>) -> Option<&'static Entry> {
@@ -170,7 +218,10 @@ pub fn device_by_major(major: u32) -> Option<&'static Entry> {
 
 /// All modules, in the order of registration.
 pub fn modules() -> Vec<&'static Entry> {
-    let mut all: Vec<_> = MODULES.each().collect();
-    all.reverse();
-    all
+    MODULES.in_order()
+}
+
+/// All devices, in the order of registration.
+pub fn devices() -> Vec<&'static Entry> {
+    DEVICES.in_order()
 }

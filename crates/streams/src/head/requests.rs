@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_int};
 
 use headwater_host::sys::{self, Errno};
 
+use super::arming::Want;
 use super::{Head, is_bad, local};
 use crate::ddi::*;
 use crate::pipe::words::state;
@@ -187,7 +188,7 @@ fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
             Some(Some(id)) => return Ok(id),
             Some(None) => {}
         }
-        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
+        wait(head, seen, deadline)?;
         check(head)?;
     }
 }
@@ -198,8 +199,9 @@ fn over(head: &Head) {
     head.notify();
 }
 
-fn bounded(deadline: u64) -> Option<u64> {
-    (deadline != u64::MAX).then_some(deadline)
+fn wait(head: &Head, seen: u32, deadline: u64) -> Result<(), Errno> {
+    let deadline = (deadline != u64::MAX).then_some(deadline);
+    local::wait_for_change(head, Want::EITHER, seen, deadline, &mut [])
 }
 
 /// Sends one message of a request down and waits for what comes back.
@@ -236,6 +238,6 @@ fn exchange(
         }
         local::after_call(head.forever());
         check(head)?;
-        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
+        wait(head, seen, deadline)?;
     }
 }
