@@ -24,14 +24,15 @@ NOT_RUN := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET
 ROOT := $(DESTDIR)$(PREFIX)
 
 HEADERS := headwater.h stropts.h xti.h xti_inet.h tiuser.h netconfig.h netdir.h
-SYS_HEADERS := conf.h sad.h stream.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
+SYS_HEADERS := conf.h ddi.h sad.h stream.h strlog.h stropts.h tihdr.h timod.h tiuser.h tpicommon.h xti_sctp.h
 # What `headwater bench` and `headwater demo` start.
 TOOLS := headwater-bench headwater-load
 # Other names by which programs link the library.
 LINKS := libstreams.so libxti.so
 MAN1 := headwater.1 headwater-streams.1
 MAN3 := streams_pipe.3 t_open.3 t_connect.3 t_snd.3 t_sndrel.3 t_sndudata.3 t_optmgmt.3 t_look.3 t_alloc.3 netconfig.3 netdir.3
-MAN7 := headwater.7 sctp_sockets.7 streams.7 xti.7 transports.7
+MAN7 := headwater.7 sctp_sockets.7 streams.7 streams_modules.7 xti.7 transports.7
+MAN9 := $(addsuffix .9f,OTHERQ allocb bufcall canputnext cmn_err getmajor kmem_alloc linkb putnext putq qprocson strqget timeout)
 # Pages that only lead to another: name=page.
 MAN3_LINKS := $(addsuffix =t_open,t_close t_bind t_unbind t_getinfo t_getstate t_getprotaddr t_getname t_sync) \
 	$(addsuffix =t_connect,t_rcvconnect t_listen t_accept) \
@@ -43,6 +44,14 @@ MAN3_LINKS := $(addsuffix =t_open,t_close t_bind t_unbind t_getinfo t_getstate t
 		endnetpath nc_perror nc_sperror) \
 	$(addsuffix =netdir,netdir_getbyname netdir_getbyaddr netdir_free netdir_options netdir_perror netdir_sperror \
 		taddr2uaddr uaddr2taddr)
+MAN9_LINKS := $(addsuffix =allocb,esballoc testb dupb copyb freeb) $(addsuffix =bufcall,esbbcall unbufcall) \
+	$(addsuffix =linkb,unlinkb rmvb freemsg dupmsg copymsg adjmsg pullupmsg msgpullup msgdsize datamsg pcmsg) \
+	$(addsuffix =putnext,put qreply putctl putctl1 putnextctl putnextctl1) \
+	$(addsuffix =putq,putbq insq getq rmvq flushq flushband qsize) \
+	$(addsuffix =canputnext,bcanputnext canput bcanput qenable enableok noenable) strqset=strqget \
+	$(addsuffix =OTHERQ,RD WR backq SAMESTR weldq unweldq) $(addsuffix =qprocson,qprocsoff freezestr unfreezestr) \
+	$(addsuffix =timeout,itimeout untimeout drv_hztousec drv_usectohz drv_usecwait drv_getparm) \
+	$(addsuffix =kmem_alloc,kmem_zalloc kmem_free) $(addsuffix =getmajor,getminor makedevice)
 
 # Where the pinned toolchain is installed under the name `stable` only, that one is used.
 PINNED := $(shell sed -n 's/^channel = "\(.*\)"$$/\1/p' rust-toolchain.toml)
@@ -202,6 +211,10 @@ install: $(addprefix $(BUILT)/,headwater libheadwater.so $(TOOLS))
 	for link in $(MAN3_LINKS); do \
 		page=$(ROOT)/share/man/man3/$${link%=*}.3; echo ".so man3/$${link#*=}.3" > $$page && chmod 644 $$page || exit 1; \
 	done
+	install -D -m 644 -t $(ROOT)/share/man/man9 $(addprefix man/,$(MAN9))
+	for link in $(MAN9_LINKS); do \
+		page=$(ROOT)/share/man/man9/$${link%=*}.9f; echo ".so man9/$${link#*=}.9f" > $$page && chmod 644 $$page || exit 1; \
+	done
 
 uninstall:
 	rm -f $(ROOT)/bin/headwater $(ROOT)/lib/libheadwater.so $(ROOT)/lib/$(SONAME) $(ROOT)/lib/libheadwater.so.$(VERSION)
@@ -209,6 +222,8 @@ uninstall:
 	rm -f $(addprefix $(ROOT)/include/,$(HEADERS)) $(addprefix $(ROOT)/include/sys/,$(SYS_HEADERS))
 	rm -f $(addprefix $(ROOT)/share/man/man1/,$(MAN1)) $(addprefix $(ROOT)/share/man/man3/,$(MAN3))
 	for link in $(MAN3_LINKS); do rm -f $(ROOT)/share/man/man3/$${link%=*}.3; done
+	rm -f $(addprefix $(ROOT)/share/man/man9/,$(MAN9))
+	for link in $(MAN9_LINKS); do rm -f $(ROOT)/share/man/man9/$${link%=*}.9f; done
 	rm -f $(addprefix $(ROOT)/share/man/man7/,$(MAN7))
 	rm -rf $(ROOT)/libexec/headwater
 

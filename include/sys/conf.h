@@ -1,5 +1,5 @@
 /* What System V's configuration knows of modules and drivers: fmodsw(9S). Types alone, for programs that name them: what can be
- * pushed and opened is in the library, and no table of a program's own is looked at. */
+ * pushed and opened is in the library or loaded by its name (docs/modules.md), and no table of a program's own is looked at. */
 #ifndef _SYS_CONF_H
 #define _SYS_CONF_H
 

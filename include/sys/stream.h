@@ -1,6 +1,6 @@
 /* The structures and numbers of STREAMS modules: <sys/stream.h> of System V Release 4, sections 9F and 9S of its manual. Programs
- * include it for types and names, and compile. What is here is laid out as the library has it, but no program can push a module
- * written in C, and nothing of section 9F (allocb, putnext ...) is there to be called: modules are written in Rust for now. */
+ * include it for types and names, and compile. What is here is laid out as the library has it. The routines that modules call are in
+ * <sys/ddi.h>; docs/modules.md says how to write one. */
 #ifndef _SYS_STREAM_H
 #define _SYS_STREAM_H
 

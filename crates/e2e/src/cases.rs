@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::lab::{library, source};
-use crate::network;
+use crate::{compile, network};
 
 /// Defines a test per area of a suite, and the list of all; for programs linked against the library also a test that counts.
 #[macro_export]
@@ -32,6 +32,9 @@ macro_rules! areas {
         })*
     };
 }
+
+/// The area whose programs load modules in C.
+const MODULES: &str = "c_modules";
 
 /// What an area uses beside the C compiler, as `headwater_testkit::needs!` names it.
 fn needed(suite: &str, area: &str) -> &'static [&'static str] {
@@ -101,6 +104,13 @@ impl Area {
         let flags = "-std=gnu11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -Wno-nonnull \
             -Wno-stringop-overflow -Wno-stringop-overread";
         let file = format!("c/{suite}/{name}.c");
+        if name == MODULES {
+            std::fs::create_dir(folder.join("modules")).expect("our own folder");
+            let theirs = [source("../../examples/modules"), source("c/modules")];
+            theirs
+                .iter()
+                .for_each(|from| compile::modules(from, &folder.join("modules")));
+        }
         let built = Command::new("cc")
             .args(flags.split_whitespace())
             .arg("-I")
@@ -214,6 +224,11 @@ impl Area {
             .args(arguments)
             .current_dir(folder)
             .env("HEADWATER_DIR", folder.join("runtime"))
+            // Where there are any, then what a case makes itself.
+            .env(
+                "HEADWATER_MODULES",
+                format!("{}:local", self.folder.path().join("modules").display()),
+            )
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::null());
         command

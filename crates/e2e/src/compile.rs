@@ -17,6 +17,26 @@ pub fn program(name: &str, flags: &[&str]) -> PathBuf {
         .clone()
 }
 
+/// Builds each module of STREAMS there, NAME.c, as NAME.so of another folder.
+pub fn modules(from: &Path, to: &Path) {
+    let files = std::fs::read_dir(from).expect("a folder of modules");
+    let files = files.map(|file| file.expect("a file of it").path());
+    for source in files.filter(|file| file.extension().is_some_and(|is| is == "c")) {
+        let name = source.with_extension("so");
+        let output = Command::new("cc")
+            .args("-g -O1 -Wall -Wextra -Werror -fPIC -shared".split(' '))
+            .arg("-I")
+            .arg(crate::lab::source("../../include"))
+            .arg("-o")
+            .arg(to.join(name.file_name().expect("it is a file")))
+            .arg(&source)
+            .output()
+            .expect("cc is installed");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", source.display());
+    }
+}
+
 fn build(name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("c")

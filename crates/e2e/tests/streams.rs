@@ -9,7 +9,7 @@ use headwater_e2e::{compile, lab::library};
 headwater_e2e::areas!(
     "streams":
     head, options, opening, messages, reading, writing, flow, bands, pipes, pipe_holders, names, connld, fifos,
-    fifo_opens, mux, signals, poll, faults, drivers, presence, held
+    fifo_opens, mux, signals, poll, faults, drivers, presence, held, c_modules
 );
 
 /// What a shell says whose pipes are streams.

@@ -1,6 +1,6 @@
 //! What a file would be as a program, and what keeps a preloaded library out of it.
 
-mod elf;
+pub(crate) mod elf;
 mod forgetful;
 mod script;
 

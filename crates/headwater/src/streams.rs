@@ -3,6 +3,7 @@
 mod autopush;
 mod list;
 mod log;
+mod modules;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ pub struct Streams {
 enum Verb {
     /// List the live streams: modules, what waits, marks, how often full, wake-ups
     List(list::List),
+    /// List what can be pushed and opened: what comes with the library, and modules in C
+    Modules(modules::Modules),
     /// Print trace messages of strlog as they come
     Strace(log::Trace),
     /// Print error messages of strlog as they come
@@ -31,6 +34,7 @@ impl Streams {
         headwater_host::process::identify();
         let (name, done) = match &self.verb {
             Verb::List(list) => ("list", list.execute()),
+            Verb::Modules(modules) => ("modules", modules.execute()),
             Verb::Strace(trace) => ("strace", trace.execute()),
             Verb::Strerr(errors) => ("strerr", errors.execute()),
             Verb::Autopush(autopush) => ("autopush", autopush.execute()),

@@ -1,6 +1,7 @@
 //! HEADWATER_ variables in this process's environment: what is wrong with them. docs/configuration.md is their page.
 
 use std::env;
+use std::path::Path;
 
 use headwater_host::config::Config;
 use headwater_host::env::HANDED_OVER;
@@ -24,6 +25,7 @@ const KNOWN: &[&str] = &[
     "LIBRARY",
     "LOG",
     "LOG_FILE",
+    "MODULES",
     "NAMES",
     "PEERS",
     "PIPE",
@@ -62,7 +64,7 @@ pub fn wrong(found: impl Fn(&str) -> Option<String>) -> Vec<String> {
 /// What is wrong with a value, of those variables that the configuration does not read itself.
 type Judge = fn(&str) -> Option<String>;
 
-const JUDGES: [(&str, Judge); 6] = [
+const JUDGES: [(&str, Judge); 7] = [
     ("HEADWATER_SCTP_LINK", |text| {
         let bad = Rules::parse(text).err();
         bad.map(|_| "want [DESTINATION=]auto, shm, udp[:PORT] or raw".to_string())
@@ -77,6 +79,13 @@ const JUDGES: [(&str, Judge); 6] = [
         environment::parse_switch(text).err()
     }),
     ("HEADWATER_UDP2_LINK", |text| Link::parse(text).err()),
+    ("HEADWATER_MODULES", |text| {
+        let is_folder = |folder: &&str| !folder.is_empty() && !Path::new(folder).is_dir();
+        let bad = text.split(':').find(is_folder)?;
+        Some(format!(
+            "{bad} is no folder; want folders of modules in C, with : between"
+        ))
+    }),
     ("HEADWATER_STREAMS", |text| {
         let complaint = Tunables::parse(text).1.into_iter().next()?;
         let why = complaint.trim_start_matches("text: ");

@@ -14,6 +14,7 @@
 //!   names    which paths open(2) has to look up
 //!   presence access, stat and their kin, for names that open(2) knows
 //!   streams  getmsg, putmsg and what else <stropts.h> has
+//!   ddi      <sys/ddi.h>; modules: modules and drivers in C, loaded by name
 //!   xti      the t_ calls of <xti.h>; tli: what <tiuser.h> adds
 //!   netconfig, netdir   <netconfig.h>, <netdir.h>
 //!   confine  prctl, for seccomp
@@ -45,6 +46,7 @@ mod aliases;
 mod calls;
 mod confine;
 mod data;
+mod ddi;
 mod descriptor;
 mod dup;
 mod environment;
@@ -60,6 +62,7 @@ mod load;
 mod lookup;
 mod made;
 mod makers;
+mod modules;
 mod names;
 mod netbuf;
 mod netconfig;

@@ -10,7 +10,7 @@ use headwater_streams::exec::registry;
 use headwater_streams::{attach, drivers};
 use libc::c_int;
 
-use crate::start;
+use crate::{modules, start};
 
 /// open(2) by those whose name it may be, one after the other; `None`: the kernel's to open.
 #[inline]
@@ -89,8 +89,14 @@ fn number(name: &[u8], below: bool) -> Option<libc::dev_t> {
     if name == b"clone" {
         return None;
     }
+    let loaded = || {
+        // It gets its own when it is loaded.
+        let number = libc::makedev(registry::FIRST_MAJOR - 1, 0);
+        modules::is_there(name).then_some(number)
+    };
     if start::has_streams() {
-        return registry::find_device(name).map(|device| device.number(0));
+        let device = registry::find_device(name).map(|device| device.number(0));
+        return device.or_else(loaded);
     }
     let is = |n: &str, name: &[u8]| n.as_bytes() == name;
     let driver = drivers::NAMES.iter().position(|n| below && is(n, name));
@@ -100,8 +106,11 @@ fn number(name: &[u8], below: bool) -> Option<libc::dev_t> {
             .iter()
             .position(|(n, _)| is(n, inet.unwrap_or(name)))?;
         Some(drivers::NAMES.len() + 2 * at + inet.is_some() as usize)
-    })?;
-    Some(libc::makedev(registry::FIRST_MAJOR + order as u32, 0))
+    });
+    match order {
+        Some(order) => Some(libc::makedev(registry::FIRST_MAJOR + order as u32, 0)),
+        None => loaded(),
+    }
 }
 
 /// A name of ours below /dev?
@@ -112,6 +121,7 @@ fn is_device(name: &[u8]) -> bool {
     let transport = name.strip_prefix(b"inet/").unwrap_or(name);
     drivers::NAMES.iter().any(|n| n.as_bytes() == name)
         || device::ALL.iter().any(|(n, _)| n.as_bytes() == transport)
+        || modules::is_there(name)
 }
 
 const UNKNOWN: u32 = 0;

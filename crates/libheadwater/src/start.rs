@@ -15,7 +15,7 @@ use headwater_sctp_sockets::remote;
 use headwater_sockets::life;
 use libc::{c_int, c_void};
 
-use crate::{environment, sanitizer};
+use crate::{environment, modules, sanitizer};
 
 /// Of [`SOCKETS`]: not asked yet, what the program's sockets are to be, and once it is so.
 const UNKNOWN: u32 = 0;
@@ -130,6 +130,7 @@ pub fn may_have_streams() -> bool {
 fn begin_streams() {
     begin_any();
     headwater_streams::start();
+    modules::begin();
     headwater_endpoints::start();
     headwater_sctp_sockets::start();
     remote::start();

@@ -95,6 +95,24 @@ int hw_strlog(short mid, short sid, char level, unsigned short flags, const char
 	return submit ? submit(mid, sid, level, flags, text) : 0;
 }
 
+static void (*tell)(int level, const char *text);
+
+void hw_on_cmn_err(void (*f)(int, const char *))
+{
+	tell = f;
+}
+
+void hw_cmn_err(int level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (tell)
+		tell(level, text);
+}
+
 /* Functions of wide characters. */
 extern int __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
 extern int __vwprintf_chk(int, const wchar_t *, va_list);

@@ -6,6 +6,7 @@ use crate::given::Text;
 
 unsafe extern "C" {
     fn hw_pointers(to: *mut *mut c_void, n: usize, args: *mut c_void);
+    fn hw_on_cmn_err(f: extern "C" fn(c_int, Text));
     fn hw_on_strlog(f: extern "C" fn(i16, i16, c_char, u16, Text) -> c_int);
     fn hw_is_single_threaded() -> c_int;
 }
@@ -54,6 +55,7 @@ jumps_to_c! {
     execlp = hw_execlp,
     execle = hw_execle,
     strlog = hw_strlog,
+    hw_ddi_cmn_err = hw_cmn_err,
     fwprintf = hw_fwprintf,
     __fwprintf_chk = hw_fwprintf_chk,
     wprintf = hw_wprintf,
@@ -81,6 +83,12 @@ pub unsafe fn pointers(to: &mut [*mut c_void], args: *mut c_void) {
     unsafe {
         hw_pointers(to.as_mut_ptr(), to.len(), args);
     }
+}
+
+/// Has variadic.c give what cmn_err(9F) says to `tell`.
+pub fn on_cmn_err(tell: extern "C" fn(c_int, Text)) {
+    // SAFETY: sets a pointer, before a module is loaded.
+    unsafe { hw_on_cmn_err(tell) };
 }
 
 /// Has variadic.c give what strlog(9F) says to `log`.

@@ -81,6 +81,25 @@ fn sanitizer<'data>(
     Ok(None)
 }
 
+/// What a shared object of this machine defines for others; `None` of any other file.
+pub fn defined(path: &Path) -> Option<Vec<String>> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    if header.e_machine(endian).0 != MACHINE {
+        return None;
+    }
+    let sections = header.sections(endian, &cache).ok()?;
+    let symbols = sections.symbols(endian, &cache, elf::SHT_DYNSYM).ok()?;
+    let there = symbols.iter().filter(|symbol| !symbol.is_undefined(endian));
+    let names = there.filter_map(|symbol| symbol.name(endian, symbols.strings()).ok());
+    Some(
+        names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect(),
+    )
+}
+
 fn of_loader(loader: &str) -> Option<Obstacle> {
     let name = file_name(Path::new(loader));
     if name.starts_with("ld-musl") {

@@ -1,6 +1,7 @@
 //! The programs that the experiments measure, under one name: `headwater-load echo server sink 127.0.0.1:0`. Each is described in
 //! its own file, and reads its own words.
 
+mod ddi;
 mod echo;
 mod lan;
 mod net;
@@ -23,6 +24,7 @@ const USAGE: &str = "\
 usage: headwater-load PROGRAM ...
 
 The programs that `headwater bench` measures, by themselves:
+  ddi       routines of the DDI/DKI, by themselves
   echo      sockets: echoes, streams, sinks, many connections
   lan       the first Fast Sockets' measurements: exchanges, connections, streams, posting
   perftest  a pipe from a writer to a reader, with or without STREAMS
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let name = words.next().unwrap_or_default();
     let ended = match name.as_str() {
+        "ddi" => ddi::main(words),
         "echo" => echo::main(words),
         "lan" => lan::main(words),
         "perftest" => perftest::main(words),

@@ -57,6 +57,7 @@ impl Receiver {
                 let address = xti::encode(&options.carrier, &name)?;
                 let bound = endpoint.bind(Some(&address), 0)?;
                 let at = xti::decode(&options.carrier, &bound);
+                endpoint.become_stream(options)?;
                 (Receiver::Xti(Datagrams::of(endpoint)), at)
             }
             Carrier::Tcp | Carrier::Sctp => return Err(connected()),
@@ -101,6 +102,7 @@ impl Sender {
             Carrier::Device(device) => {
                 let endpoint = Endpoint::open(device)?;
                 endpoint.bind(None, 0)?;
+                endpoint.become_stream(options)?;
                 let targets = targets.map(|at| xti::encode(&options.carrier, at));
                 Sender::Xti(Datagrams::of(endpoint), targets.collect::<io::Result<_>>()?)
             }

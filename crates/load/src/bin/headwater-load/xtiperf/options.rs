@@ -74,6 +74,12 @@ pub struct Options {
     /// Every send says that its data unit goes on (T_MORE)
     #[arg(long)]
     pub more: bool,
+    /// The endpoint is a stream, and used by messages of TPI
+    #[arg(long)]
+    pub messages: bool,
+    /// A module pushed onto that stream
+    #[arg(long, requires = "messages")]
+    pub push: Vec<CString>,
     /// Socket buffers of so many bytes [default: as the kernel sets them]
     #[arg(long)]
     pub buffers: Option<u32>,

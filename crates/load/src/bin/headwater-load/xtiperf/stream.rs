@@ -99,11 +99,16 @@ impl Stream {
     }
 
     fn prepare(&self, options: &Options) -> io::Result<()> {
+        if options.nodelay {
+            match self {
+                Stream::Socket(_) => {}
+                Stream::Sctp(socket) => socket.set_nodelay()?,
+                Stream::Xti(endpoint) => endpoint.set_nodelay()?,
+            }
+        }
         match self {
-            Stream::Socket(_) => Ok(()),
-            _ if !options.nodelay => Ok(()),
-            Stream::Sctp(socket) => socket.set_nodelay(),
-            Stream::Xti(endpoint) => endpoint.set_nodelay(),
+            Stream::Xti(endpoint) => endpoint.become_stream(options),
+            _ => Ok(()),
         }
     }
 

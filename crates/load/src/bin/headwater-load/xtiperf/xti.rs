@@ -2,7 +2,7 @@
 
 mod calls;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::io;
 use std::mem;
 use std::net::SocketAddrV4;
@@ -11,7 +11,7 @@ use std::ptr;
 use calls::{Bind, Buffer, Call, Calls, OptMgmt, UnitData};
 
 use crate::xtiperf::buffers::Buffers;
-use crate::xtiperf::options::Carrier;
+use crate::xtiperf::options::{Carrier, Options};
 
 /// Largest address of any of the providers.
 const ADDRESS: usize = 1024;
@@ -87,6 +87,30 @@ impl Endpoint {
             self.calls.check("t_accept", rc)?;
         }
         Ok(fresh)
+    }
+
+    /// Where it is to be used by messages: any call of STREAMS makes a stream of it.
+    pub fn become_stream(&self, options: &Options) -> io::Result<()> {
+        const I_PUSH: libc::c_ulong = 0x5302;
+        const I_LIST: libc::c_ulong = 0x5315;
+        if !options.messages {
+            return Ok(());
+        }
+        for module in &options.push {
+            // SAFETY: a name that ends in NUL.
+            if unsafe { libc::ioctl(self.fd, I_PUSH, module.as_ptr()) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // SAFETY: without a list the number of modules is told, the driver among them.
+        let there = unsafe { libc::ioctl(self.fd, I_LIST, ptr::null_mut::<c_void>()) };
+        // timod comes by itself.
+        match there - 2 == options.push.len() as i32 {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "{there} modules and drivers, which is no such stream"
+            ))),
+        }
     }
 
     pub fn set_nodelay(&self) -> io::Result<()> {
