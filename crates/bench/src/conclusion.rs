@@ -49,7 +49,7 @@ pub struct Regression {
     /// The intercept: what a message costs however small it is.
     #[serde(deserialize_with = "lenient::number")]
     pub delay_ns: f64,
-    /// Of the slope; none where more bytes took no more time.
+    /// Of the slope; none where more bytes took no more time, or the line explains too little.
     pub bytes_per_second: Option<f64>,
     #[serde(deserialize_with = "lenient::number")]
     pub r_squared: f64,
@@ -147,7 +147,7 @@ impl Regression {
             arm: arm.to_string(),
             sizes: points.len(),
             delay_ns: line.intercept,
-            bytes_per_second: (line.slope > 0.0).then(|| 1e9 / line.slope),
+            bytes_per_second: line.told().map(|l| 1e9 / l.slope).filter(|r| *r > 0.0),
             r_squared: line.r_squared,
             delay_factor: None,
             throughput_factor: None,

@@ -116,7 +116,7 @@ impl<'a> Range<'a> {
         let mut curves = self.times();
         for curve in &mut curves {
             let ends = [0.0, curve.points.last().map_or(0.0, |point| point.x)];
-            if let Some(line) = line(curve) {
+            if let Some(line) = line(curve).and_then(Line::told) {
                 let at = |x: f64| (x, line.intercept + line.slope * x);
                 curve.fit = ends.map(at).to_vec();
             }
@@ -167,12 +167,13 @@ fn fits(ranges: &[Range<'_>], work: &str, title: &str) -> Sheet {
     for range in ranges {
         for curve in range.times() {
             let Some(line) = line(&curve) else { continue };
+            let told = |part: fn(Line) -> f64| Value::from(line.told().map(part));
             sheet.rows.push(vec![
                 range.placement.name().into(),
                 curve.name.as_str().into(),
                 Value::from(curve.points.len() as f64),
-                line.intercept.into(),
-                line.slope.into(),
+                told(|line| line.intercept),
+                told(|line| line.slope),
                 line.r_squared.into(),
             ]);
         }

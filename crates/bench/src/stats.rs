@@ -117,6 +117,14 @@ pub struct Line {
     pub r_squared: f64,
 }
 
+impl Line {
+    /// What may be said by it: nothing, where it explains less than so much of the differences.
+    pub fn told(self) -> Option<Line> {
+        const EXPLAINS: f64 = 0.95;
+        (self.r_squared >= EXPLAINS).then_some(self)
+    }
+}
+
 /// None for fewer than three points, through two of which any line goes, or where all have the same place.
 pub fn least_squares(points: &[(f64, f64)]) -> Option<Line> {
     let n = points.len() as f64;

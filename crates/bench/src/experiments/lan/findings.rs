@@ -9,7 +9,7 @@ use crate::findings::{Headline, Seed};
 use crate::fit::Saturation;
 use crate::numbers::{duration, number};
 use crate::placement::Placement::{self, Apart, Free, Same};
-use crate::stats::Factor;
+use crate::stats::{Factor, Line};
 use crate::tables;
 
 const FILE: &str = "001_41e00d44dcd0bce4.txt";
@@ -41,6 +41,7 @@ fn round_trips(figures: &Figures<'_>) -> Vec<Seed> {
             _ => ("1 byte to 64 KiB", all),
         };
         let ours = start_up.map(|start| {
+            let line = line.and_then(Line::told);
             let line = line.map(|line| [line.slope, line.intercept].map(time).join(", ") + ", ");
             format!("{}{} ({arm})", line.unwrap_or_default(), time(start))
         });

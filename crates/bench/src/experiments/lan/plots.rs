@@ -7,6 +7,7 @@ use crate::cells::{ArmReport, CellReport, distinct};
 use crate::experiment::{ACCELERATED, TCP};
 use crate::findings::{Curve, Plot, Point};
 use crate::placement::Placement;
+use crate::stats::Line;
 use crate::tables;
 
 pub fn all(figures: &Figures<'_>) -> Vec<Plot> {
@@ -41,7 +42,7 @@ pub fn all(figures: &Figures<'_>) -> Vec<Plot> {
 fn round_trips(figures: &Figures<'_>, work: &str, placement: Placement) -> Vec<Curve> {
     let curve = |arm: &str| {
         let points = sized(figures, work, placement, arm, |rate, _| 1e9 / rate);
-        let line = figures.round_trips(placement, arm).all;
+        let line = figures.round_trips(placement, arm).all.and_then(Line::told);
         let fit = line.map_or(Vec::new(), |line| {
             let at = |x: f64| (x, line.intercept + line.slope * x);
             // A logarithm has no room for what the line may be where it is bent.

@@ -41,7 +41,7 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
         let own = cell.and_then(|cell| sound(cell, arm));
         // Too few sizes for a line leave the start-up cost.
         for (sizes, line) in lines.into_iter().filter(|l| l.0 == "all" || l.1.is_some()) {
-            let of = |part: fn(Line) -> f64| Value::from(line.map(part));
+            let of = |part: fn(Line) -> f64| Value::from(line.and_then(Line::told).map(part));
             let row = vec![
                 placement.name().into(),
                 arm.into(),
@@ -49,7 +49,7 @@ fn round_trips(figures: &Figures<'_>) -> Sheet {
                 of(|line| line.slope),
                 of(|line| line.intercept),
                 found.start_up.into(),
-                of(|line| line.r_squared),
+                line.map(|line| line.r_squared).into(),
                 found.known.into(),
             ];
             sheet.explained(row, own);

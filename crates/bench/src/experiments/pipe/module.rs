@@ -1,4 +1,5 @@
-//! What a pushed module costs: one that passes messages on, and one that queues them for its service procedure.
+//! What a pushed module costs: one that passes messages on, and one that queues them for its service procedure; and the routines
+//! that it calls.
 
 use super::{STREAMS, Work, kind, transfer};
 use crate::carriage::Proof;
@@ -7,7 +8,7 @@ use crate::failure::Result;
 use crate::placement::Placement::Same;
 
 pub fn works() -> Vec<Box<dyn Work>> {
-    vec![Box::new(Pushed)]
+    vec![Box::new(Pushed), Box::new(Routines)]
 }
 
 const SIZE: usize = 64;
@@ -41,6 +42,31 @@ impl Work for Pushed {
         if let Some((_, end, module)) = PUSHED.iter().find(|(arm, ..)| *arm == job.arm) {
             program.args([end, module]);
         }
+        transfer(job, program)
+    }
+}
+
+/// Those that a module calls for each message.
+struct Routines;
+
+impl Work for Routines {
+    fn cell(&self) -> Cell {
+        Cell {
+            stretch: 0.25,
+            placements: &[Same],
+            proof: Proof::None,
+            ..Cell::new(
+                "ddi",
+                Unit::Each,
+                ["putnext", "queue", "block"].map(streams).into(),
+            )
+        }
+    }
+
+    fn sample(&self, job: &Job<'_>) -> Result<Sample> {
+        let mut program = job.site.tools.load("ddi");
+        program.args([job.arm.name, "--seconds"]);
+        program.arg((job.time / 4).as_secs_f64().to_string());
         transfer(job, program)
     }
 }
