@@ -112,14 +112,23 @@ static void answer(queue_t *q, mblk_t *mp)
     qreply(q, mp);
 }
 
+/* All bands, or the one that the message names. */
+static void empty(queue_t *q, mblk_t *mp)
+{
+    if (*mp->b_rptr & FLUSHBAND)
+        flushband(q, mp->b_rptr[1], FLUSHDATA);
+    else
+        flushq(q, FLUSHDATA);
+}
+
 static void flush(queue_t *q, mblk_t *mp)
 {
     if (*mp->b_rptr & FLUSHW) {
-        flushq(q, FLUSHDATA);
+        empty(q, mp);
         *mp->b_rptr &= (uchar_t)~FLUSHW;
     }
     if (*mp->b_rptr & FLUSHR) {
-        flushq(RD(q), FLUSHDATA);
+        empty(RD(q), mp);
         qreply(q, mp);
     } else {
         freemsg(mp);

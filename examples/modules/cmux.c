@@ -108,13 +108,22 @@ static void ioctl_of(queue_t *q, mblk_t *mp)
     qreply(q, mp);
 }
 
+/* All bands, or the one that the message names. */
+static void empty(queue_t *q, mblk_t *mp)
+{
+    if (*mp->b_rptr & FLUSHBAND)
+        flushband(q, mp->b_rptr[1], FLUSHDATA);
+    else
+        flushq(q, FLUSHDATA);
+}
+
 static int cmux_wput(queue_t *q, mblk_t *mp)
 {
     struct upper *upper = q->q_ptr;
     switch (mp->b_datap->db_type) {
     case M_FLUSH:
         if (*mp->b_rptr & FLUSHW)
-            flushq(q, FLUSHDATA);
+            empty(q, mp);
         if (upper->below) {
             putnext(upper->below, mp); /* the bottom sends back what is to be flushed on its way up */
             break;
@@ -173,7 +182,7 @@ static int cmux_lrput(queue_t *q, mblk_t *mp)
         return 0;
     }
     if (mp->b_datap->db_type == M_FLUSH && *mp->b_rptr & FLUSHR)
-        flushq(q, FLUSHDATA);
+        empty(q, mp);
     if (pcmsg(mp->b_datap->db_type) || (!q->q_first && bcanputnext(upper->rq, mp->b_band)))
         putnext(upper->rq, mp);
     else

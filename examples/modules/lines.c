@@ -38,12 +38,21 @@ static void count(struct lines *lines, mblk_t *mp)
                 lines->count += *at == '\n';
 }
 
+/* All bands, or the one that the message names. */
+static void empty(queue_t *q, mblk_t *mp)
+{
+    if (*mp->b_rptr & FLUSHBAND)
+        flushband(q, mp->b_rptr[1], FLUSHDATA);
+    else
+        flushq(q, FLUSHDATA);
+}
+
 static int lines_rput(queue_t *q, mblk_t *mp)
 {
     switch (mp->b_datap->db_type) {
     case M_FLUSH:
         if (*mp->b_rptr & FLUSHR)
-            flushq(q, FLUSHDATA);
+            empty(q, mp);
         putnext(q, mp);
         return 0;
     default:

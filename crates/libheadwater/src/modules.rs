@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 use headwater_host::log::{self, Level};
 use headwater_host::{env, sys};
 use headwater_streams::ddi::streamtab;
-use headwater_streams::exec::registry;
+use headwater_streams::exec::registry::{self, Kind};
 use libc::{c_int, c_void};
 
 use crate::ddi;
@@ -27,12 +27,13 @@ pub fn begin() {
     }
 }
 
-/// Is there a file for this name? Where there are no folders of them, it takes no system call.
+/// Is there a driver's file for this name? Where there are no folders of them, it takes no system call.
 pub fn is_there(name: &[u8]) -> bool {
-    core::str::from_utf8(name).is_ok_and(|name| find(name).is_some())
+    core::str::from_utf8(name).is_ok_and(|name| find(name, Kind::Driver).is_some())
 }
 
-fn find(name: &str) -> Option<CString> {
+/// What the system has in /dev stays the system's: no driver of that name is found.
+fn find(name: &str, kind: Kind) -> Option<CString> {
     let is_identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_identifier) {
         return None;
@@ -40,12 +41,15 @@ fn find(name: &str) -> Option<CString> {
     let folders = env::var(VARIABLE)?;
     let folders = folders.split(':').filter(|folder| !folder.is_empty());
     let mut paths = folders.filter_map(|folder| CString::new(format!("{folder}/{name}.so")).ok());
-    paths.find(|path| sys::access(path, libc::F_OK).is_ok())
+    let path = paths.find(|path| sys::access(path, libc::F_OK).is_ok())?;
+    let device = CString::new(format!("/dev/{name}")).ok()?;
+    let is_free = kind == Kind::Module || sys::access(&device, libc::F_OK).is_err();
+    is_free.then_some(path)
 }
 
 /// See [`registry::LOADER`].
-fn load(name: &str) -> Option<&'static streamtab> {
-    let path = find(name)?;
+fn load(name: &str, kind: Kind) -> Option<&'static streamtab> {
+    let path = find(name, kind)?;
     let loaded = load_from(&path, name);
     let explain = |why: &String| {
         let path = path.to_string_lossy();

@@ -286,7 +286,7 @@ fn access_mode(h: Handle) -> c_int {
 pub fn set_flags(h: Handle, flags: c_int) -> c_int {
     life::set_nonblocking(h, flags & libc::O_NONBLOCK != 0);
     let (looks, on) = (enter(), flags & libc::O_ASYNC != 0);
-    status(head::get(h, &looks).map_or(Ok(()), |head| head::control::set_async(head, on)))
+    status(head::get(h, &looks).map_or(Ok(()), |head| head::signals::set_async(head, on)))
 }
 
 #[unsafe(no_mangle)]

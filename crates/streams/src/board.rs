@@ -73,7 +73,7 @@ static MEMFD: AtomicI32 = AtomicI32::new(-1);
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// What waits in a stream's queues; for a driver's stream also what became of its flow control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Waiting {
     pub bytes_down: u64,
     pub bytes_up: u64,

@@ -8,7 +8,6 @@
 //!   sleepers        what each thread sleeps at, for those that never come back
 //!   inlet           the messages that can be read, in a ring or in a queue
 //!   transport       frames of transport providers
-//!   below           drivers that take messages from elsewhere, and who waits for them
 //!   local           the queues of a head that has modules or a driver: upper, bottom, queue_inlet, requests, linking
 //!   ends            how they end                     tending   what the background thread does for them, and fork
 //! ```
@@ -17,7 +16,6 @@
 //! them. With modules, or a driver below, it is *queued*: see [`local`].
 
 pub mod arming;
-pub mod below;
 pub mod bottom;
 pub mod control;
 pub mod copying;
@@ -52,9 +50,7 @@ use headwater_host::hook::Hook;
 use headwater_host::poll::Vain;
 use headwater_host::reclaim::Entered;
 use headwater_host::roster::Roster;
-use headwater_host::sync::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering,
-};
+use headwater_host::sync::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering};
 use headwater_host::table::{Handle, Kind};
 use headwater_host::{process, sys};
 
@@ -120,12 +116,6 @@ pub struct Head {
     version: AtomicU32,
     /// Threads of this process asleep on the bell, and sets that rely on it.
     asleep: Roster,
-    /// Threads that wait below: see [`below`].
-    asleep_below: AtomicU32,
-    /// What the driver takes messages from, as a handle's bits.
-    below: AtomicU64,
-    /// Calls above know the stream by [`Local::above`](local::Local::above), and nothing was pushed or popped since.
-    pub is_known: AtomicBool,
     /// When a call last used the queues, in nanoseconds.
     pub used_at: AtomicU64,
     /// Events that raise SIGPOLL in this process, as I_SETSIG takes them; 0: none.
@@ -481,9 +471,6 @@ impl Head {
         if self.asleep.call(0) {
             self.ring_own();
         }
-        if self.asleep_below.load(Ordering::SeqCst) > 0 {
-            self.call_below();
-        }
     }
 
     pub fn version(&self) -> u32 {
@@ -548,7 +535,7 @@ impl Head {
     }
 
     /// Has the last hold gone? It is not used again as long as anybody looks.
-    pub fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.entries.load(Ordering::SeqCst) == 0
     }
 

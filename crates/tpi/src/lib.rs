@@ -32,15 +32,5 @@ pub use indication::{Indication, Info};
 pub use request::Request;
 pub use wire::Malformed;
 
-/// T_DATA_REQ, T_EXDATA_REQ, T_DATA_IND or T_EXDATA_IND, as their `encode`, without memory of its own.
-#[inline]
-pub fn data_primitive(prim: i32, more: bool) -> [u8; 8] {
-    let [prim, more] = [prim, i32::from(more)].map(i32::to_ne_bytes);
-    let mut all = [0; 8];
-    all[..4].copy_from_slice(&prim);
-    all[4..].copy_from_slice(&more);
-    all
-}
-
 /// What a call comes to, or the TLI error and errno that T_ERROR_ACK carries.
 pub type Outcome<T> = Result<T, Refusal>;

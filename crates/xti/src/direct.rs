@@ -147,9 +147,4 @@ impl Port for Direct {
     fn acceptor(&self) -> Option<u32> {
         self.turned()?.ok()?.acceptor()
     }
-    fn accepted(&self) {
-        if let Some(Ok(messages)) = self.turned() {
-            messages.accepted();
-        }
-    }
 }

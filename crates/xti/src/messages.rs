@@ -1,20 +1,20 @@
 //! An endpoint at the bottom of a stream, used by messages: primitives of TPI by putmsg and getmsg, and timod's ioctls, as
 //! the library of System V did.
 //!
-//! What the provider has told but the user has not taken yet waits at the stream head, so the user's state is kept beside it.
+//! What the provider has told but the user has not taken yet waits at the stream head, so the user's state is kept here.
 
 mod exchange;
 mod port;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use headwater_endpoints::stream;
+use headwater_host::guarded::Guarded;
 use headwater_host::reclaim::{Entered, enter};
-use headwater_host::sync::Ordering::{Acquire, Release};
-use headwater_host::table;
+use headwater_host::table::{self, Handle};
 use headwater_providers::provider::Outcome;
-use headwater_streams::head::local::{self, Local};
-use headwater_streams::head::{self, Head, control};
+use headwater_streams::head::{self, Head, control, local};
 use headwater_tpi::error::{TBADF, TNOTSUPPORT, TOUTSTATE};
 use headwater_tpi::prim::{T_CLTS, T_CONN_CON, T_CONN_IND, T_ORDREL_IND};
 use headwater_tpi::state::{self, Event as Move, State};
@@ -25,13 +25,16 @@ use crate::port::Port;
 /// A stream with timod on it, for one call.
 pub struct Messages {
     head: &'static Head,
+    stream: Handle,
     /// Keeps it, but while the call waits at it.
     _looks: Entered,
 }
 
-/// What the library knows of an endpoint beside what its provider does: in [`Local::above`].
+/// What the library knows of an endpoint beside what its provider does.
 #[derive(Clone, Copy)]
 struct User {
+    /// Whose it is; a head's number is used again.
+    stream: Handle,
     info: Info,
     /// As the user has seen it.
     state: State,
@@ -50,99 +53,71 @@ struct Midway {
     expedited: bool,
 }
 
-/// Inside the stream's perimeter: what the library knows of its endpoint, if it has learnt that.
-fn user_in<T>(local: &Local, f: impl FnOnce(&mut User) -> T) -> Option<T> {
-    let mut above = local.above.borrow_mut();
-    above.as_mut()?.downcast_mut().map(f)
-}
-
-/// tirdwr above timod has read(2) and write(2) in the place of the t_ calls.
-fn has_timod(local: &Local) -> bool {
-    let modules = local.modules.borrow();
-    let has = |name| modules.iter().any(|module| module.name() == name);
-    has("timod") && !has("tirdwr")
-}
-
-/// As [`Messages::seen`]. A connection accepted on this endpoint by means of another is news.
-fn seen_in(local: &Local) -> Option<User> {
-    let connected = |s| matches!(s, State::DataXfer | State::WindOrdrel | State::WreqOrdrel);
-    let now = || stream::endpoint_in(local)?.state().ok();
-    user_in(local, |user| {
-        let idle = matches!(user.state, State::Unbnd | State::Idle);
-        if idle && now().is_some_and(connected) {
-            user.state = State::DataXfer;
-        }
-        *user
-    })
-}
-
-/// As [`Messages::may`].
-fn may_in(local: &Local, request: Move) -> Outcome<User> {
-    let user = seen_in(local).ok_or(Refusal::new(TBADF))?;
-    if !request.suits(user.info.serv) {
-        return refuse(TNOTSUPPORT);
-    }
-    match state::next(user.state, request) {
-        Some(_) => Ok(user),
-        None => refuse(TOUTSTATE),
-    }
-}
+/// By ACCEPTOR_id. Entered inside a perimeter, so that a fork finds it free.
+static USERS: Guarded<BTreeMap<u32, User>> = Guarded::new(BTreeMap::new());
 
 impl Messages {
     /// The endpoint behind a stream's descriptor, if it has timod on it and a transport below.
     pub fn at(fd: i32) -> Option<Messages> {
-        let this = Messages::on(fd)?;
-        if this.head.is_known.load(Acquire) {
-            return Some(this);
-        }
-        let knows = local::inside(this.head, |local| {
-            stream::endpoint_in(local).filter(|_| has_timod(local))?;
-            let knows = user_in(local, |_| ()).is_some();
-            this.head.is_known.store(knows, Release);
-            Some(knows)
-        });
-        if !knows.flatten()? {
-            this.sync().ok()?;
-        }
+        let this = Messages::of(fd).filter(Messages::has_timod)?;
+        this.learn().ok()?;
         Some(this)
     }
 
     /// As [`at`](Messages::at), pushing timod first where it is missing. TBADF for a stream without a transport, TSYSERR.
     pub fn begin(fd: i32) -> Outcome<Messages> {
         let this = Messages::of(fd).ok_or(Refusal::new(TBADF))?;
-        if local::inside(this.head, has_timod) != Some(true) {
+        if !this.has_timod() {
             local::push(this.head, b"timod").map_err(Refusal::system)?;
         }
-        // Unless the library knows it already.
-        match this.user() {
-            Ok(_) => {}
-            Err(_) => this.sync()?,
-        }
+        this.learn()?;
         Ok(this)
     }
 
     pub(crate) fn of(fd: i32) -> Option<Messages> {
-        Messages::on(fd).filter(|this| stream::endpoint_of(this.head).is_some())
-    }
-
-    /// Of a stream, whatever is below.
-    fn on(fd: i32) -> Option<Messages> {
         let stream = table::stream(fd)?.with_tag(0);
         let looks = enter();
         let head = head::get(stream, &looks)?;
+        stream::endpoint_of(head)?;
         Some(Messages {
             head,
+            stream,
             _looks: looks,
         })
     }
 
-    /// What the library knows.
-    fn user(&self) -> Outcome<User> {
-        self.change(|user| *user).ok_or(Refusal::new(TBADF))
+    /// tirdwr above it has read(2) and write(2) in the place of the t_ calls.
+    fn has_timod(&self) -> bool {
+        let modules = local::modules(self.head);
+        modules.iter().any(|module| module == "timod")
+            && !modules.iter().any(|module| module == "tirdwr")
     }
 
-    fn change<T>(&self, f: impl FnOnce(&mut User) -> T) -> Option<T> {
-        local::inside(self.head, |local| user_in(local, f)).flatten()
+    /// Unless the library knows it already.
+    fn learn(&self) -> Outcome<()> {
+        match self.user() {
+            Ok(_) => Ok(()),
+            Err(_) => self.sync(),
+        }
+    }
+
+    fn users<T>(&self, f: impl FnOnce(&mut BTreeMap<u32, User>) -> T) -> Option<T> {
+        local::inside(self.head, |_| f(&mut USERS.enter()))
+    }
+
+    /// What the library knows.
+    fn user(&self) -> Outcome<User> {
+        let user = self.users(|users| self.known_in(users).copied());
+        user.flatten().ok_or(Refusal::new(TBADF))
+    }
+
+    fn known_in<'a>(&self, users: &'a BTreeMap<u32, User>) -> Option<&'a User> {
+        let user = users.get(&local::acceptor(self.head));
+        user.filter(|user| user.stream == self.stream)
+    }
+
+    fn change(&self, f: impl FnOnce(&mut User)) {
+        self.users(|users| users.get_mut(&local::acceptor(self.head)).map(f));
     }
 
     /// A request is done.
@@ -170,14 +145,26 @@ impl Messages {
 
     /// May this be asked now?
     fn may(&self, request: Move) -> Outcome<User> {
-        let may = local::inside(self.head, |local| may_in(local, request));
-        may.unwrap_or(refuse(TBADF))
+        let user = self.user()?;
+        if !request.suits(user.info.serv) {
+            return refuse(TNOTSUPPORT);
+        }
+        match state::next(self.seen_state(&user), request) {
+            Some(_) => Ok(user),
+            None => refuse(TOUTSTATE),
+        }
     }
 
-    /// What the library knows, the state as the user is to see it.
-    fn seen(&self) -> Outcome<User> {
-        let seen = local::inside(self.head, seen_in).flatten();
-        seen.ok_or(Refusal::new(TBADF))
+    /// The user's state. A connection accepted on this endpoint by means of another is news.
+    fn seen_state(&self, user: &User) -> State {
+        let idle = matches!(user.state, State::Unbnd | State::Idle);
+        let connected = |s| matches!(s, State::DataXfer | State::WindOrdrel | State::WreqOrdrel);
+        let now = || self.endpoint()?.state().ok();
+        if idle && now().is_some_and(connected) {
+            self.change(|user| user.state = State::DataXfer);
+            return State::DataXfer;
+        }
+        user.state
     }
 
     /// The state that a user who has not read what waits at the head would be in.

@@ -56,6 +56,4 @@ pub trait Port {
     fn acceptor(&self) -> Option<u32> {
         None
     }
-    /// A connection was accepted on it, by this name.
-    fn accepted(&self) {}
 }

@@ -2,7 +2,10 @@
 #include "harness.h"
 #include "../../../../examples/modules/cloop.h"
 #include "../../../../examples/modules/lines.h"
+#include "../modules/copier.h"
 #include "../modules/ddicheck.h"
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/tihdr.h>
 #include <xti.h>
 
@@ -52,6 +55,22 @@ CASE(listed, "streamio(7I) I_LIST") {
     pop(fd);
     check_eq(ioctl(fd, I_LOOK, look), 0);
     check_str(look, "lines");
+}
+
+CASE(devices_of_the_system_stay, "docs/modules.md") {
+    struct stat st;
+    int fd = must(open("/dev/null", O_RDWR));
+    check_eq(isastream(fd), 0);
+    must(fstat(fd, &st));
+    check(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+    check_errno(open("/dev/streams/null", O_RDWR), ENOENT);
+}
+CASE(copies_that_fail, "copyresp(9S)") {
+    int number = 0, fd = open_stream("/dev/echo");
+    push(fd, "copier");
+    check_errno(ioctl(fd, COPIER_GET, (void *)8), EFAULT);
+    check_eq(ioctl(fd, COPIER_GET, &number), 9);
+    check_eq(number, 77);
 }
 
 /* --- upper --- */
@@ -124,6 +143,23 @@ CASE(lines_are_counted, "docs/modules.md") {
     check_eq(str(fd, LINES_GET, &count, 0), 0);
     check_eq(count, 3);
     check_errno(ioctl(fd, LINES_GET, &count), EINVAL);
+}
+CASE(lines_lose_a_band_only, "streamio(7I) I_FLUSHBAND") {
+    char kilo[1024];
+    int fd[2];
+    must(streams_pipe(fd));
+    push(fd[1], "lines");
+    set_nonblock(fd[0], 1);
+    memset(kilo, 'a', sizeof kilo);
+    int sent = 0, got = 0;
+    while (write(fd[0], kilo, sizeof kilo) > 0)
+        sent += sizeof kilo;
+    struct bandinfo band = {.bi_pri = 1, .bi_flag = FLUSHR};
+    check_eq(ioctl(fd[1], I_FLUSHBAND, &band), 0);
+    set_nonblock(fd[1], 1);
+    for (int n; (n = read(fd[1], kilo, sizeof kilo)) > 0;)
+        got += n;
+    check_eq(got, sent);
 }
 CASE(lines_hold_back, "putq(9F)") {
     char kilo[1024];
@@ -272,6 +308,7 @@ CASE(routines, "section 9F") {
 }
 
 CASES(ENTRY(unknown_name), ENTRY(no_shared_object), ENTRY(no_flag), ENTRY(a_module_is_no_driver), ENTRY(listed),
+      ENTRY(devices_of_the_system_stay), ENTRY(copies_that_fail), ENTRY(lines_lose_a_band_only),
       ENTRY(upper_case_on_a_pipe), ENTRY(upper_case_from_another_process), ENTRY(upper_case_on_an_endpoint),
       ENTRY(lines_are_counted), ENTRY(lines_hold_back), ENTRY(cloop_alone), ENTRY(cloop_joins), ENTRY(cloop_holds_back),
       ENTRY(cmux_over_echo), ENTRY(cmux_holds_back), ENTRY(cmux_is_a_provider), ENTRY(routines))

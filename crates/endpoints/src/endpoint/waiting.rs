@@ -27,37 +27,18 @@ impl Endpoint {
         want: u32,
         deadline: Option<u64>,
     ) -> Result<(), Errno> {
-        match self.wait_for_any(handle, want, deadline, || false) {
+        match self.wait_for_any(handle, want, deadline) {
             Err(libc::EINTR) if !signal::interrupted() => Ok(()),
             waited => waited,
         }
     }
 
-    /// Of a stream's endpoint, at which a call of the stream sleeps: as [`wait`](Endpoint::wait), unless it `is_over`, which
-    /// [`wake_sleepers`](Endpoint::wake_sleepers) has it look at. `None`: the provider sleeps elsewhere, where it would not wake up for that.
-    pub fn wait_unless(
-        &'static self,
-        want: u32,
-        deadline: Option<u64>,
-        is_over: impl Fn() -> bool,
-    ) -> Option<Result<(), Errno>> {
-        let handle = self.handle();
-        if self.look(|core| core.provider.sleep(want).is_some())? {
-            return None;
-        }
-        match self.wait_for_any(handle, want, deadline, is_over) {
-            Err(libc::EINTR) if !signal::interrupted() => Some(Ok(())),
-            waited => Some(waited),
-        }
-    }
-
-    /// As [`wait`](Endpoint::wait), but any handler may end it, and who finds that it `is_over`.
+    /// As [`wait`](Endpoint::wait), but any handler may end it.
     fn wait_for_any(
         &'static self,
         handle: Handle,
         want: u32,
         deadline: Option<u64>,
-        is_over: impl Fn() -> bool,
     ) -> Result<(), Errno> {
         // At rings that it finds under the lock, and waits at without it.
         let looks = reclaim::enter();
@@ -83,43 +64,36 @@ impl Endpoint {
             };
             (waiter, seen, core.provider.kernel_wants(want))
         };
-        if is_over() || self.look_again(want) {
+        if self.look_again(want) {
             return Ok(());
         }
         let for_room = want & libc::POLLOUT as u32 != 0;
         match waiter {
-            Waiter::Head(head) => {
-                let is_over = || is_over() || head.version() != seen;
-                self.sleep_at(handle, head, want, deadline, &mut [], is_over)
-            }
+            Waiter::Head(head) => self.sleep_at(handle, head, seen, want, deadline, &mut []),
             Waiter::Both {
                 full: Some(head), ..
-            } if for_room => {
-                let seen = head.version();
-                let is_over = || is_over() || head.version() != seen;
-                self.sleep_at(handle, head, want, deadline, &mut [], is_over)
-            }
+            } if for_room => self.sleep_at(handle, head, head.version(), want, deadline, &mut []),
             Waiter::Both { ring, fd, .. } if !for_room => {
                 let mut beside = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-                let is_over = || is_over() || ring.version() != seen;
-                self.sleep_at(handle, ring, want, deadline, &mut beside, is_over)
+                self.sleep_at(handle, ring, seen, want, deadline, &mut beside)
             }
             Waiter::Poll(fd) | Waiter::Both { fd, .. } => {
                 drop(looks);
-                self.sleep(handle, fd, want, kernel, deadline, is_over)
+                self.sleep(handle, fd, want, kernel, deadline)
             }
         }
     }
 
-    /// Sleeps at a ring, and at other descriptors `beside` it, the last of which is the bell, unless it `is_over`.
+    /// Sleeps at a ring, and at other descriptors `beside` it, the last of which is the bell, unless the ring's head has told something since
+    /// it was `seen`.
     fn sleep_at(
         &self,
         handle: Handle,
         head: &Head,
+        seen: u32,
         want: u32,
         deadline: Option<u64>,
         beside: &mut [libc::pollfd],
-        is_over: impl Fn() -> bool,
     ) -> Result<(), Errno> {
         let side = if want & libc::POLLOUT as u32 != 0 {
             Want::ROOM
@@ -127,10 +101,10 @@ impl Endpoint {
             Want::DATA
         };
         let has_bell = !beside.is_empty();
-        let is_ready = || is_over() || has_bell && self.has_ready(want);
+        let is_ready = || has_bell && self.has_ready(want);
         self.doze(handle, is_ready, |rung| {
             let waited = head.wait(side, deadline, beside, || {
-                self.handle() != handle || head.events(want) != 0 || is_over()
+                self.handle() != handle || head.events(want) != 0 || head.version() != seen
             });
             *rung = beside.last().is_some_and(|bell| bell.revents != 0);
             waited
@@ -182,7 +156,6 @@ impl Endpoint {
         want: u32,
         kernel: u32,
         deadline: Option<u64>,
-        is_over: impl Fn() -> bool,
     ) -> Result<(), Errno> {
         let fd = if kernel & table::NOT_KERNELS == 0 {
             fd
@@ -190,7 +163,7 @@ impl Endpoint {
             -1
         };
         let mut fds = [watched(fd, kernel), watched(self.own_bell(), READABLE)];
-        let is_ready = || is_over() || self.has_ready(want);
+        let is_ready = || self.has_ready(want);
         let slept = self.doze(handle, is_ready, |rung| {
             let timeout = deadline.map(|d| d.saturating_sub(sys::now()));
             // A cancelled thread stays counted, and rings of the bell are one more look.
@@ -216,12 +189,12 @@ impl Endpoint {
             let _entered = self.enter();
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
-        self.wake_sleepers();
+        self.wake_turned_out();
     }
 
-    /// Of a stream's endpoint: wakes who sleeps here. True if there are such threads. They wake up when they get the CPU, and only if nobody
-    /// has taken the bells by then: so where they sleep since before it was a stream's, the stream does not look at these as long.
-    pub fn wake_sleepers(&self) -> bool {
+    /// Of a stream's endpoint: wakes who sleeps here since before it was one. True if there are such threads. They wake up when they get the
+    /// CPU, and only if nobody has taken the bells by then: so the stream does not look at them as long.
+    pub fn wake_turned_out(&self) -> bool {
         if !self.asleep.has_sleepers() {
             return false;
         }

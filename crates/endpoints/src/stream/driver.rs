@@ -2,9 +2,8 @@
 
 use core::ffi::c_int;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 
-use headwater_host::sync::{AtomicBool, AtomicU32, Ordering};
+use headwater_host::sync::{AtomicU32, Ordering};
 use headwater_providers::provider::{Outcome, Sending};
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::{FLUSHRW, M_DATA, M_FLUSH, M_IOCTL, M_PCPROTO, M_PROTO};
@@ -18,8 +17,8 @@ use headwater_tpi::{Indication, Refusal, Request};
 use libc::iovec;
 
 use super::watch::Watch;
-use super::{Below, Known, STREAMS, acceptor, convert, head_of, id, proto};
-use crate::device::{self, Device};
+use super::{Known, Open, STREAMS, acceptor, change, convert, head_of, id, proto};
+use crate::device;
 use crate::endpoint::{self, Endpoint};
 
 /// What overtakes data is in this band: expedited data, and what became of datagrams, of which the user is to know before he sends
@@ -33,10 +32,6 @@ pub struct Tpi<const D: usize>(Driver);
 pub struct Driver {
     pub end: &'static Endpoint,
     pub watch: Watch,
-    pub below: Arc<Below>,
-    /// Data comes by connections, and with options.
-    pub has_connections: bool,
-    pub has_options: bool,
     /// Where data from the endpoint goes first.
     pub scratch: RefCell<Vec<u8>>,
     /// Indications are being sent up.
@@ -46,6 +41,8 @@ pub struct Driver {
     pub behind: Cell<bool>,
     /// T_DISCON_IND of a connection was sent up: requests that crossed it are no mistakes.
     pub crossed: Cell<bool>,
+    /// See [`Open`].
+    dropped: Cell<bool>,
     /// How many times in a row it was woken for nothing.
     pub barren: Cell<u32>,
     /// It will be called at some time.
@@ -74,17 +71,11 @@ impl<const D: usize> Module for Tpi<D> {
             Some(end) => (end, known(end)),
             None => (endpoint::detached(device::ALL[D].1).map_err(errno)?, None),
         };
-        Ok(Tpi(Driver::new(end, device::ALL[D].1, known, q)))
+        Ok(Tpi(Driver::new(end, known, q)))
     }
 
     fn started(&self, q: Queue) {
         q.looks();
-        if let Some(head) = head_of(q) {
-            head.note_below(self.0.end.handle());
-            // SAFETY: inside the perimeter of the queue's stream.
-            let local = unsafe { head.local() };
-            local.inspect(|local| drop(local.below.replace(Some(self.0.below.clone()))));
-        }
         self.look(q, true);
     }
 
@@ -99,7 +90,6 @@ impl<const D: usize> Module for Tpi<D> {
     }
 
     fn wput(&self, q: Queue, m: Message) {
-        let is_data = is_data(&m);
         match m.kind() {
             M_FLUSH => reply::flush_at_end(q, m),
             M_IOCTL => reply::refuse(q, m, libc::EINVAL),
@@ -107,9 +97,7 @@ impl<const D: usize> Module for Tpi<D> {
             M_PROTO | M_PCPROTO => self.0.request(q, m),
             _ => {}
         }
-        if !is_data || self.0.is_awake(q) {
-            self.look(q.read(), false);
-        }
+        self.look(q.read(), false);
     }
 
     fn wsrv(&self, q: Queue) {
@@ -163,15 +151,6 @@ fn known(end: &Endpoint) -> Option<Known> {
     })
 }
 
-/// Is it data?
-fn is_data(m: &Message) -> bool {
-    let prim = || {
-        let prim = m.bytes().first_chunk().copied().map(i32::from_ne_bytes);
-        matches!(prim, Some(T_DATA_REQ | T_EXDATA_REQ | T_UNITDATA_REQ))
-    };
-    m.kind() == M_DATA || matches!(m.kind(), M_PROTO | M_PCPROTO) && prim()
-}
-
 /// TLI's word for an error of a request: a provider does not know TLOOK.
 fn told(refusal: Refusal) -> Refusal {
     match refusal.tli {
@@ -223,31 +202,25 @@ fn without(mut m: Message, n: usize) -> Message {
 }
 
 impl Driver {
-    fn new(end: &'static Endpoint, device: Device, known: Option<Known>, q: Queue) -> Driver {
+    fn new(end: &'static Endpoint, known: Option<Known>, q: Queue) -> Driver {
         let head = head_of(q);
         let watch = Watch::new(head);
-        let below = Arc::new(Below {
+        let open = Open {
             end,
             wake: watch.wake.clone(),
             known,
-            used: AtomicBool::new(false),
-            dropped: AtomicBool::new(false),
-            for_room: AtomicU32::new(0),
-            vain: AtomicU32::new(0),
-            turned_out: AtomicBool::new(true),
-        });
-        STREAMS.enter().insert(acceptor(q), below.clone());
+            dropped: false,
+        };
+        STREAMS.enter().insert(acceptor(q), open);
         Driver {
             end,
             watch,
-            below,
-            has_connections: end.info().is_ok_and(|info| info.serv != T_CLTS),
-            has_options: matches!(device, Device::Sctp | Device::Sctp6),
             scratch: Default::default(),
             raising: Cell::new(false),
             fresh: Cell::new(false),
             behind: Cell::new(false),
             crossed: Cell::new(false),
+            dropped: Cell::new(false),
             barren: Cell::new(0),
             timed: Cell::new(false),
         }
@@ -266,7 +239,6 @@ impl Driver {
 
     /// A primitive.
     fn request(&self, q: Queue, m: Message) {
-        self.below.dropped.store(false, Ordering::Relaxed);
         let request = match Request::decode(m.bytes()) {
             Ok(request) => request,
             Err(bad) => match bad.prim() {
@@ -278,7 +250,7 @@ impl Driver {
         let prim = request.prim();
         match request {
             Request::Info | Request::Capability { .. } | Request::Addr => {}
-            _ => self.below.used.store(true, Ordering::Relaxed),
+            _ => change(q, |open| open.known = None),
         }
         let done = |()| ack(&Indication::OkAck { prim });
         let answer = match request {
@@ -373,12 +345,18 @@ impl Driver {
         if m.kind() == M_PCPROTO {
             m.set_kind(M_PROTO);
         }
-        self.below.dropped.store(false, Ordering::Relaxed);
+        self.note_dropped(q, false);
         if q.first().is_some() {
             return q.putq(m);
         }
         if let Some(rest) = self.send(q, m) {
             q.putbq(rest);
+        }
+    }
+
+    fn note_dropped(&self, q: Queue, dropped: bool) {
+        if self.dropped.replace(dropped) != dropped {
+            change(q, |open| open.dropped = dropped);
         }
     }
 
@@ -469,7 +447,7 @@ impl Driver {
     /// A request that has no acknowledgement can't be done. What the end of the connection makes void is dropped.
     fn out_of_place(&self, q: Queue, e: Refusal, void: bool) {
         if e.tli == TLOOK || void && e.tli == TOUTSTATE {
-            self.below.dropped.store(true, Ordering::Relaxed);
+            self.note_dropped(q, true);
         } else {
             self.fatal(q);
         }

@@ -21,7 +21,6 @@ pub struct Sockmod {
 
 impl Module for Sockmod {
     const INFO: Info = Info::new(id::SOCKMOD, c"sockmod");
-    const HANDS_ON: bool = true;
 
     fn open(_: Queue, _: &mut libc::dev_t, _: c_int, flag: OpenFlag) -> Result<Self, c_int> {
         if flag != OpenFlag::Module {

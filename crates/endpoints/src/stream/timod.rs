@@ -82,7 +82,6 @@ pub struct Timod {
 
 impl Module for Timod {
     const INFO: Info = Info::new(id::TIMOD, c"timod");
-    const HANDS_ON: bool = true;
 
     fn open(_: Queue, _: &mut libc::dev_t, _: c_int, flag: OpenFlag) -> Result<Self, c_int> {
         if flag != OpenFlag::Module {

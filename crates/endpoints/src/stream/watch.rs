@@ -15,7 +15,6 @@ use headwater_host::{hidden, process, sys};
 use headwater_streams::background::{self, Keep};
 use headwater_streams::head::{self, Head, local};
 
-use super::Below;
 use crate::endpoint::{Endpoint, Endpoints};
 
 const IN: u32 = libc::POLLIN as u32;
@@ -59,11 +58,6 @@ impl Wake {
         }
     }
 
-    /// Something has happened that the driver is to see when it looks.
-    pub fn fire(&self) {
-        self.fired.store(true, Ordering::Release);
-    }
-
     /// On the background thread.
     fn served(&self) -> Keep {
         if self.pid.load(Ordering::Acquire) != process::pid() {
@@ -75,9 +69,9 @@ impl Wake {
         };
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
         let _ = sys::epoll_poll(self.epoll.load(Ordering::Acquire), &mut events);
-        self.fire();
+        self.fired.store(true, Ordering::Release);
         if self.is_wanted(head) {
-            local::look_below(head);
+            local::look_below(head, false);
         }
         Keep::Yes
     }
@@ -156,10 +150,6 @@ impl Watch {
         fired
     }
 
-    pub fn is_armed(&self) -> bool {
-        self.armed.get().want != 0
-    }
-
     /// Is the driver to look by itself, between calls?
     pub fn is_wanted(&self) -> bool {
         let Some(wake) = &self.wake else { return true };
@@ -187,14 +177,13 @@ impl Watch {
 
     /// The driver is to look again when one of the poll(2) events `want` may hold. Gives how long, in nanoseconds, that can be
     /// relied on, if not for ever.
-    pub fn arm(&self, below: &Below, want: u32) -> Option<u64> {
+    pub fn arm(&self, end: &Endpoint, want: u32) -> Option<u64> {
         let wake = self.wake.as_ref()?;
-        let end = below.end;
         let h = end.handle();
         let before = self.armed.get();
         let known = wake.pid.load(Ordering::Relaxed) == process::pid();
         wake.forks.store(lifecycle::forks(), Ordering::Release);
-        if below.wakes_turned_out() {
+        if end.wake_turned_out() {
             // Their bells are the endpoint's, and not to be taken from them.
             self.disarm_only(end);
             let times = self

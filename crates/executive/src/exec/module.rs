@@ -72,9 +72,6 @@ pub trait Module: Sized + Send + 'static {
     const WSRV: bool = false;
     /// For drivers.
     const FLOW: Flow = Flow::PerStream;
-    /// For modules: what comes up is handed on at once, and nothing else is done with it. Then a driver that takes its messages from
-    /// elsewhere need not look for any before a call wants one.
-    const HANDS_ON: bool = false;
 
     /// open(9E), with the read queue. A clone open puts the minor number that it chose into `dev`. Until it returns messages
     /// pass by; [`started`](Module::started) is the place to send some.

@@ -24,7 +24,6 @@ pub struct Entry {
     major: u32,
     tab: &'static streamtab,
     perimeter: Option<&'static Perimeter>,
-    hands_on: bool,
     /// Registered before it.
     before: Option<&'static Entry>,
 }
@@ -46,11 +45,6 @@ impl Entry {
     /// A driver's device number.
     pub fn number(&self, minor: u32) -> libc::dev_t {
         libc::makedev(self.major, minor)
-    }
-
-    /// See [`Module::HANDS_ON`].
-    pub fn hands_on(&self) -> bool {
-        self.hands_on
     }
 
     /// The perimeter that all the driver's streams share, if they do.
@@ -100,7 +94,6 @@ impl Names {
         first: u32,
         tab: &'static streamtab,
         perimeter: Option<&'static Perimeter>,
-        hands_on: bool,
     ) -> Result<&'static Entry, Errno> {
         let _registering = REGISTERING.enter();
         if self.find(name.as_bytes()).is_some() {
@@ -116,7 +109,6 @@ impl Names {
             major,
             tab,
             perimeter,
-            hands_on,
             before,
         }));
         self.newest
@@ -139,7 +131,7 @@ pub(super) fn hold() -> Table {
 /// Registers `M` as a module, by the name in its [`Info`](super::Info). EEXIST, EINVAL for a name that is too long.
 pub fn register_module<M: Module>() -> Result<(), Errno> {
     let name = M::INFO.name.to_str().map_err(|_| libc::EINVAL)?;
-    add_module(name, streamtab_of::<M>(), M::HANDS_ON)
+    register_module_tab(name, streamtab_of::<M>())
 }
 
 /// Registers a driver as a device. EEXIST.
@@ -153,14 +145,10 @@ pub fn register_mux<M: Mux>(name: &str) -> Result<&'static Entry, Errno> {
 }
 
 pub fn register_module_tab(name: &str, tab: &'static streamtab) -> Result<(), Errno> {
-    add_module(name, tab, false)
-}
-
-fn add_module(name: &str, tab: &'static streamtab, hands_on: bool) -> Result<(), Errno> {
     if name.is_empty() || name.len() > FMNAMESZ {
         return Err(libc::EINVAL);
     }
-    MODULES.add(name, 0, tab, None, hands_on).map(drop)
+    MODULES.add(name, 0, tab, None).map(drop)
 }
 
 pub fn register_device_tab(
@@ -171,16 +159,23 @@ pub fn register_device_tab(
     // One for all of them: they may be linked above each other.
     static SHARED: std::sync::OnceLock<&'static Perimeter> = std::sync::OnceLock::new();
     let perimeter = (flow == Flow::Shared).then(|| *SHARED.get_or_init(Perimeter::fresh));
-    DEVICES.add(name, FIRST_MAJOR, tab, perimeter, false)
+    DEVICES.add(name, FIRST_MAJOR, tab, perimeter)
+}
+
+/// What is looked for by a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Module,
+    Driver,
 }
 
 /// Where modules and drivers come from that nobody has registered: finds one by its name, if there is one.
-pub static LOADER: Hook<fn(&str) -> Option<&'static streamtab>> = Hook::new();
+pub static LOADER: Hook<fn(&str, Kind) -> Option<&'static streamtab>> = Hook::new();
 
 /// The module of this name, loaded now if need be. Not in a signal handler, and outside of perimeters.
 pub fn module(name: &[u8]) -> Option<&'static Entry> {
     find_module(name).or_else(|| {
-        let (name, tab) = load(name).filter(|(name, _)| name.len() <= FMNAMESZ)?;
+        let (name, tab) = load(name, Kind::Module).filter(|(name, _)| name.len() <= FMNAMESZ)?;
         // Another thread may have been quicker.
         let _ = register_module_tab(name, tab);
         find_module(name)
@@ -191,16 +186,16 @@ pub fn module(name: &[u8]) -> Option<&'static Entry> {
 /// other's queues.
 pub fn device(name: &[u8]) -> Option<&'static Entry> {
     find_device(name).or_else(|| {
-        let (name, tab) = load(name)?;
+        let (name, tab) = load(name, Kind::Driver)?;
         let _ = register_device_tab(name, tab, Flow::Shared);
         find_device(name)
     })
 }
 
-fn load(name: &[u8]) -> Option<(&str, &'static streamtab)> {
+fn load(name: &[u8], kind: Kind) -> Option<(&str, &'static streamtab)> {
     let load = LOADER.get()?;
     let name = core::str::from_utf8(name).ok()?;
-    Some((name, load(name)?))
+    Some((name, load(name, kind)?))
 }
 
 pub fn find_module(name: impl AsRef<[u8]>) -> Option<&'static Entry> {

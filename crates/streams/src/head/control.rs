@@ -158,7 +158,7 @@ pub unsafe fn ioctl(head: &'static Head, request: u32, arg: usize) -> Result<c_i
         if request == FIOASYNC && !is_bad(arg as *const c_int) {
             // SAFETY: FIOASYNC wants a pointer to an int, and the argument is what the request wants.
             let on = unsafe { *(arg as *const c_int) != 0 };
-            set_async(head, on)?;
+            signals::set_async(head, on)?;
         }
         return Err(KERNEL);
     }
@@ -215,11 +215,11 @@ pub unsafe fn ioctl(head: &'static Head, request: u32, arg: usize) -> Result<c_i
             }
             I_GWROPT => tell(arg, head.words().write_options.load(Relaxed)),
             I_STR => requests::strioctl(head, pointer(arg)?),
-            I_SETSIG => set_signals(head, 0, arg as u32),
+            I_SETSIG => signals::set(head, 0, arg as u32),
             I_GETSIG => tell(arg, signals::events(head, 0).ok_or(libc::EINVAL)?),
             I_ESETSIG => {
                 let set: *const StrSigSet = pointer(arg)?;
-                set_signals(head, (*set).pid, (*set).events as u32)
+                signals::set(head, (*set).pid, (*set).events as u32)
             }
             I_EGETSIG => {
                 let set: *mut StrSigSet = pointer(arg)?;
@@ -367,26 +367,6 @@ pub fn look<T>(
             Err(Trouble::NeedsQueue) => local::begin(head)?,
             Err(Trouble::Fails(e)) => return Err(e),
         }
-    }
-}
-
-fn set_signals(head: &Head, pid: c_int, events: u32) -> Result<c_int, Errno> {
-    let set = signals::set(head, pid, events)?;
-    look_for_signals(head);
-    Ok(set)
-}
-
-/// O_ASYNC.
-pub fn set_async(head: &Head, on: bool) -> Result<(), Errno> {
-    signals::set_async(head, on)?;
-    look_for_signals(head);
-    Ok(())
-}
-
-/// What comes while nobody is in a call raises them.
-fn look_for_signals(head: &Head) {
-    if head.signals.load(Relaxed) != 0 && !head.has_pipe() {
-        local::look_below(head);
     }
 }
 

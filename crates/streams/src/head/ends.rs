@@ -9,7 +9,6 @@ use core::time::Duration;
 use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use headwater_host::{signal, sys};
 
-use super::arming::Want;
 use super::linking::{self, LetGo};
 use super::local::{enter, finish, inside, wait_for_change};
 use super::{Head, opening, signals};
@@ -108,7 +107,7 @@ pub fn drain(head: &'static Head, is_last: impl Fn() -> bool) {
             return;
         }
         let until = deadline.min(now + DRAIN_LOOK);
-        if let Err(libc::EINTR) = wait_for_change(head, Want::EITHER, seen, Some(until), &mut []) {
+        if let Err(libc::EINTR) = wait_for_change(head, seen, Some(until), &mut []) {
             return;
         }
     }

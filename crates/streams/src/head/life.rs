@@ -288,8 +288,6 @@ fn take(fd: i32) -> Result<&'static Head, Errno> {
     head.plain.store(core::ptr::null_mut(), Ordering::Relaxed);
     head.rings.store(0, Ordering::Relaxed);
     head.pipe.store(core::ptr::null_mut(), Ordering::Relaxed);
-    head.below.store(0, Ordering::Relaxed);
-    head.is_known.store(false, Ordering::Relaxed);
     for word in [
         &head.seen_departures,
         &head.looks,

@@ -113,7 +113,6 @@ pub fn link(
     }
     local::inside(head, |l| l.links.set(l.links.get() + 1));
     lower.notify();
-    local::look_below(lower);
     Ok(id)
 }
 

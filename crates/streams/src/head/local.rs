@@ -15,18 +15,16 @@ mod stack;
 
 use core::time::Duration;
 
-pub use sending::{call, can_put, flush, put, put_last, tell_read, wait_for_room, write};
+pub use sending::{can_put, flush, put, put_last, tell_read, wait_for_room, write};
 pub use stack::{acceptor, anchor, device, modules, names, pop, push, top};
 
-use core::any::Any;
 use core::cell::{Cell, RefCell};
 use core::ptr::null_mut;
 
-use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use headwater_host::sync::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use headwater_host::sys::{self, Errno};
 
 use super::arming::Want;
-use super::below::{self, Below};
 use super::inlet::{Inlet, Trouble};
 use super::queue_inlet::QueueInlet;
 use super::{Head, bottom, signals, upper};
@@ -53,14 +51,6 @@ pub struct Local {
     pub requests: RefCell<Pending>,
     /// Streams linked below this one.
     pub links: Cell<u32>,
-    /// No module does anything but in a call, or does it later.
-    pub waits_for_calls: Cell<bool>,
-    /// What the board was told last.
-    noted: Cell<board::Waiting>,
-    /// What the driver has there, if it takes its messages from elsewhere.
-    pub below: RefCell<Option<Below>>,
-    /// What calls above the head know of the stream.
-    pub above: RefCell<Option<Box<dyn Any + Send>>>,
 }
 
 /// The one request that a stream has on its way at a time.
@@ -112,37 +102,6 @@ impl Local {
         self.rq.write()
     }
 
-    /// Is a driver to look by itself, since nobody may be in a call when something comes? Somebody relies on the bell of this `head`, or
-    /// on a signal; a module or a multiplexer above does something with what comes.
-    pub fn is_relied_on(&self, head: &Head) -> bool {
-        head.asleep.has_any()
-            || head.signals.load(Relaxed) != 0
-            || head.words().has(state::LINKED)
-            || !self.waits_for_calls.get()
-    }
-
-    /// The driver's read queue, if it takes its messages from elsewhere, and is this stream's own.
-    pub fn driver_that_looks(&self) -> Option<Queue> {
-        let driver = self.down().from_here().last()?.read();
-        let looks = driver.flags() & QLOOKS != 0 && driver.stream() == self.rq.stream();
-        looks.then_some(driver)
-    }
-
-    /// After a push or pop.
-    fn note_modules(&self, head: &Head) {
-        head.is_known.store(false, Release);
-        let modules = self.modules.borrow();
-        self.waits_for_calls
-            .set(modules.iter().all(|module| module.hands_on()));
-    }
-
-    /// Has it look for some when the queues are serviced.
-    fn ask_driver(&self) {
-        if let Some(driver) = self.driver_that_looks() {
-            driver.qenable();
-        }
-    }
-
     /// Closes the topmost module, or the driver, and frees its pair.
     ///
     /// # Safety
@@ -172,13 +131,7 @@ impl Head {
 }
 
 /// Enters the perimeter of a queued head, having moved what has come meanwhile, and runs `f`. `None` when it has no queues.
-#[inline]
 pub fn inside<T>(head: &Head, f: impl FnOnce(&Local) -> T) -> Option<T> {
-    inside_with(head, |local, _| f(local))
-}
-
-/// As [`inside`], with the guard, to have queues serviced meanwhile.
-fn inside_with<T>(head: &Head, f: impl FnOnce(&Local, &Guard<'_>) -> T) -> Option<T> {
     let guard = enter(head)?;
     // SAFETY: inside the perimeter.
     let local = unsafe { head.local() }?;
@@ -186,7 +139,7 @@ fn inside_with<T>(head: &Head, f: impl FnOnce(&Local, &Guard<'_>) -> T) -> Optio
         bottom::pump(head, local.bottom);
         guard.run();
     }
-    let value = f(local, &guard);
+    let value = f(local);
     note(head, local);
     Some(value)
 }
@@ -264,10 +217,6 @@ pub fn begin(head: &Head) -> Result<(), Errno> {
             anchored: Cell::new(0),
             requests: Default::default(),
             links: Default::default(),
-            waits_for_calls: Cell::new(true),
-            noted: Default::default(),
-            below: Default::default(),
-            above: Default::default(),
         }));
     }
     if head.has_pipe() {
@@ -285,26 +234,16 @@ pub fn with_inlet<T>(
     head: &Head,
     f: &mut impl FnMut(&mut dyn Inlet) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
-    with_inlet_in(head, &mut |_, inlet| f(inlet))
-}
-
-/// The same, with what may be used inside the perimeter.
-pub fn with_inlet_in<T>(
-    head: &Head,
-    f: &mut impl FnMut(&Local, &mut dyn Inlet) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
     head.inherited.store(0, Relaxed);
-    let found = inside_with(head, |local, guard| {
+    if !head.has_pipe() {
+        look_below(head, true);
+    }
+    let found = inside(head, |local| {
         if !head.is_queued() {
             return Err(Trouble::NeedsQueue);
         }
-        if !head.has_pipe() {
-            // What waits there may go before what waits here.
-            local.ask_driver();
-            guard.run();
-        }
         let ring = head.has_pipe() && local.modules.borrow().is_empty();
-        let found = f(local, &mut QueueInlet::new(local.rq, ring.then_some(head)));
+        let found = f(&mut QueueInlet::new(local.rq, ring.then_some(head)));
         relax(head, local);
         found
     });
@@ -312,31 +251,30 @@ pub fn with_inlet_in<T>(
     found.unwrap_or(Err(Trouble::NeedsQueue))
 }
 
-/// Has a driver that takes its messages from elsewhere look for some.
-pub fn look_below(head: &Head) {
-    inside(head, |local| local.ask_driver());
+/// Has a driver that takes its messages from elsewhere look for some; `if_empty`: unless one waits at the head.
+pub fn look_below(head: &Head, if_empty: bool) {
+    inside(head, |local| {
+        if if_empty && local.rq.first().is_some() {
+            return;
+        }
+        if let Some(driver) = local.down().from_here().last().map(Queue::read)
+            && driver.flags() & QLOOKS != 0
+            && driver.stream() == local.rq.stream()
+        {
+            driver.qenable();
+        }
+    });
 }
 
-/// Waits until something happened at a queued head: in its queues, at its rings, or where its driver takes messages from; `want` says
-/// what the call can use of that. The rest as for [`Head::wait`].
+/// Waits until something happened at a queued head: in its queues, or at its rings.
+/// The rest as for [`Head::wait`].
 pub fn wait_for_change(
     head: &Head,
-    want: Want,
     seen: u32,
     deadline: Option<u64>,
     beside: &mut [libc::pollfd],
 ) -> Result<(), Errno> {
-    if !head.has_pipe()
-        && let Some(waited) = below::wait(head.forever(), want, seen, deadline)
-    {
-        return waited;
-    }
-    let looked = Cell::new(head.has_pipe());
     let waited = head.wait(Want::EITHER, deadline, beside, || {
-        if !looked.replace(true) {
-            // Now that somebody relies on it.
-            look_below(head);
-        }
         head.version() != seen || head.has_news()
     });
     head.used_at.store(1, Relaxed);
@@ -382,10 +320,7 @@ fn note(head: &Head, local: &Local) {
         waiting.fulls += write.q_fulls.get() + read.q_fulls.get();
         waiting.wakeups += write.q_wakeups.get() + read.q_wakeups.get();
     }
-    // Most calls leave the queues as they have found them.
-    if local.noted.replace(waiting) != waiting {
-        board::note(head.index, &waiting);
-    }
+    board::note(head.index, &waiting);
 }
 
 /// Back to the ring alone, if nothing is between any more.

@@ -41,6 +41,12 @@ impl<'a> Source<'a> {
         });
     }
 
+    /// The same, behind what `to` has.
+    pub fn append(&mut self, to: &mut Vec<u8>, len: usize) {
+        to.reserve(len);
+        self.each(len, |part| to.extend_from_slice(part));
+    }
+
     fn each(&mut self, mut len: usize, mut take: impl FnMut(&[u8])) {
         while len > 0
             && let Some(v) = self.iov.first()

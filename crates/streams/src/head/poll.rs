@@ -160,9 +160,6 @@ impl Descriptor for Streams {
         with(h, |head| {
             head.bell();
             if head.arm_for(h, want_of(want)) && head.is_queued() {
-                if !head.has_pipe() {
-                    local::look_below(head);
-                }
                 // Asked again, so that a full queue below knows that somebody wants to write.
                 head.events(want);
             }

@@ -156,8 +156,7 @@ impl Head {
     fn wait_for_message(&self, seen: Seen, deadline: Option<u64>) -> Result<(), Errno> {
         let mut beside = [opening::watched(self)];
         if self.is_queued() {
-            let seen = seen.version;
-            return local::wait_for_change(self, Want::DATA, seen, deadline, &mut beside);
+            return local::wait_for_change(self, seen.version, deadline, &mut beside);
         }
         let ring = self.incoming();
         // What was found not to be for us is no news.

@@ -4,7 +4,6 @@ use core::ffi::{c_char, c_int};
 
 use headwater_host::sys::{self, Errno};
 
-use super::arming::Want;
 use super::{Head, is_bad, local};
 use crate::ddi::*;
 use crate::pipe::words::state;
@@ -85,7 +84,14 @@ pub unsafe fn transparent(head: &'static Head, cmd: c_int, arg: usize) -> Result
                 return Ok(answer);
             }
             // SAFETY: by the caller a module that knows the request may read and write where its argument leads.
-            message = unsafe { copied(answer) }?;
+            let copied = unsafe { copied(answer) }?;
+            if copied.failed {
+                // Who asked for it frees what it has of the request, and need not answer.
+                send(head, id, copied.response);
+                local::after_call(head.forever());
+                return Err(libc::EFAULT);
+            }
+            message = copied.response;
         }
     };
     let answer = answered();
@@ -117,26 +123,32 @@ pub fn outcome(answer: &Message, ioc: &iocblk, unknown: Errno) -> Result<(), Err
     }
 }
 
+struct Copied {
+    /// M_IOCDATA.
+    response: Message,
+    failed: bool,
+}
+
 /// M_COPYIN, M_COPYOUT: moves the bytes between the program and the message, and answers with M_IOCDATA.
 ///
 /// # Safety
 /// The program lets modules read and write what the request names.
-unsafe fn copied(answer: Message) -> Result<Message, Errno> {
+unsafe fn copied(answer: Message) -> Result<Copied, Errno> {
     let request: copyreq = answer.read().ok_or(libc::EPROTO)?;
     let address = request.cq_addr as *mut u8;
     let size = request.cq_size as usize;
-    let fails = is_bad(address) && size > 0;
+    let failed = is_bad(address) && size > 0;
     let response = copyresp {
         cp_cmd: request.cq_cmd,
         cp_cr: request.cq_cr,
         cp_id: request.cq_id,
-        cp_rval: core::ptr::without_provenance_mut(if fails { libc::EFAULT as usize } else { 0 }),
+        cp_rval: core::ptr::without_provenance_mut(if failed { libc::EFAULT as usize } else { 0 }),
         cp_private: request.cq_private,
         ..copyresp::zeroed()
     };
-    let mut message = Message::from_struct(M_IOCDATA, response);
-    if fails {
-        return Ok(message);
+    let mut response = Message::from_struct(M_IOCDATA, response);
+    if failed {
+        return Ok(Copied { response, failed });
     }
     // SAFETY: `size` bytes of the program's, as the caller says, and not in the first page.
     unsafe {
@@ -145,14 +157,14 @@ unsafe fn copied(answer: Message) -> Result<Message, Errno> {
                 0 => &[][..],
                 _ => core::slice::from_raw_parts(address, size),
             };
-            message.append(Message::data(bytes));
+            response.append(Message::data(bytes));
         } else {
             let bytes = answer.to_data();
             let n = bytes.len().min(size);
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), address, n);
         }
     }
-    Ok(message)
+    Ok(Copied { response, failed })
 }
 
 /// An M_IOCTL without its number.
@@ -188,7 +200,7 @@ fn begin(head: &'static Head, deadline: u64) -> Result<u32, Errno> {
             Some(Some(id)) => return Ok(id),
             Some(None) => {}
         }
-        wait(head, seen, deadline)?;
+        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
         check(head)?;
     }
 }
@@ -199,18 +211,33 @@ fn over(head: &Head) {
     head.notify();
 }
 
-fn wait(head: &Head, seen: u32, deadline: u64) -> Result<(), Errno> {
-    let deadline = (deadline != u64::MAX).then_some(deadline);
-    local::wait_for_change(head, Want::EITHER, seen, deadline, &mut [])
+fn bounded(deadline: u64) -> Option<u64> {
+    (deadline != u64::MAX).then_some(deadline)
 }
 
 /// Sends one message of a request down and waits for what comes back.
 fn exchange(
     head: &'static Head,
     id: u32,
-    mut message: Message,
+    message: Message,
     deadline: u64,
 ) -> Result<Message, Errno> {
+    let mut seen = head.version();
+    let mut answer = send(head, id, message);
+    loop {
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+        local::after_call(head.forever());
+        check(head)?;
+        local::wait_for_change(head, seen, bounded(deadline), &mut [])?;
+        seen = head.version();
+        answer = local::inside(head, |local| local.requests.borrow_mut().answer.take()).flatten();
+    }
+}
+
+/// Sends one message of a request down; what has come back in the same call.
+fn send(head: &Head, id: u32, mut message: Message) -> Option<Message> {
     let numbered = match message.kind() {
         M_IOCDATA => message.read::<copyresp>().map(|mut r| {
             r.cp_id = id;
@@ -222,22 +249,10 @@ fn exchange(
         }),
     };
     debug_assert_eq!(numbered, Some(true));
-    let mut message = Some(message);
-    loop {
-        let seen = head.version();
-        let answer = local::inside(head, |local| {
-            if let Some(message) = message.take() {
-                local.requests.borrow_mut().answer = None;
-                local.down().putnext(message);
-            }
-            local.requests.borrow_mut().answer.take()
-        })
-        .flatten();
-        if let Some(answer) = answer {
-            return Ok(answer);
-        }
-        local::after_call(head.forever());
-        check(head)?;
-        wait(head, seen, deadline)?;
-    }
+    local::inside(head, |local| {
+        local.requests.borrow_mut().answer = None;
+        local.down().putnext(message);
+        local.requests.borrow_mut().answer.take()
+    })
+    .flatten()
 }

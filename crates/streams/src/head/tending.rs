@@ -97,7 +97,6 @@ pub fn after_fork(in_child: bool) {
     for head in all(&reclaim::enter()) {
         head.watched.store(0, Relaxed);
         head.asleep.clear();
-        head.asleep_below.store(0, Relaxed);
         if !head.has_pipe() {
             // The parent's.
             hidden::close(head.own_bell.swap(-1, AcqRel));

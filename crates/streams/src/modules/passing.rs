@@ -12,7 +12,6 @@ macro_rules! passing {
 
         impl Module for $module {
             const INFO: Info = Info::new($id, $name);
-            const HANDS_ON: bool = true;
 
             fn open(_: Queue, _: &mut libc::dev_t, _: c_int, _: OpenFlag) -> Result<Self, c_int> {
                 Ok($module)

@@ -65,7 +65,6 @@ pub struct Sc {
 
 impl Module for Sc {
     const INFO: Info = Info::new(id::SC, c"sc");
-    const HANDS_ON: bool = true;
 
     fn open(_: Queue, _: &mut libc::dev_t, _: c_int, _: OpenFlag) -> Result<Self, c_int> {
         Ok(Sc::default())

@@ -1,18 +1,16 @@
 //! Messages to the provider and from it: requests and their acknowledgements, ioctls of timod, and what waits at the head.
 
-use headwater_endpoints::stream::{self, TI_GETADDRS};
+use headwater_endpoints::stream::TI_GETADDRS;
 use headwater_host::signal::begin_wait;
-use headwater_host::sys::{self, Errno};
+use headwater_host::sys::Errno;
 use headwater_providers::provider::Outcome;
 use headwater_streams::ddi::M_PCPROTO;
-use headwater_streams::head::arming::Want;
 use headwater_streams::head::inlet::{Front, Inlet, Sink};
-use headwater_streams::head::local::{self, Local};
 use headwater_streams::head::message::Priority;
 use headwater_streams::head::requests::StrIoctl;
 use headwater_streams::head::write::Source;
-use headwater_streams::head::{self, control};
-use headwater_tpi::error::{TBADF, TFLOW, TLOOK, TOUTSTATE, TPROTO, TSYSERR};
+use headwater_streams::head::{self, control, local};
+use headwater_tpi::error::{TFLOW, TPROTO, TSYSERR};
 use headwater_tpi::prim::T_CONN_IND;
 use headwater_tpi::{Indication, Refusal, Request, refuse};
 
@@ -20,8 +18,6 @@ use super::{Messages, Midway};
 
 /// Longest control part, and longest answer of an ioctl.
 const PART: usize = 4096;
-/// Control part of data, without options.
-const DATA_PART: usize = 64;
 
 impl Messages {
     /// An ioctl of timod. The answer's primitive, or what it was refused for.
@@ -55,41 +51,12 @@ impl Messages {
         data: Option<&[u8]>,
         at: Priority,
     ) -> Outcome<()> {
-        let bytes = data.unwrap_or(&[]);
-        let all = [sys::buffer(bytes.as_ptr(), bytes.len())];
-        let request = request.encode();
-        let n = data.map(<[u8]>::len);
-        let make = |_: &Local| Ok((&request, n));
-        self.put_by(at, &mut Source::new(&all), make).map(drop)
-    }
-
-    /// Sends a message down. Inside the stream's perimeter `make` gives its primitive, and how many bytes of the source are its data; so
-    /// many were sent. TFLOW while there is no room. TLOOK, or TOUTSTATE where the user knows: the connection is over, and it was dropped.
-    pub(super) fn put_by<P: AsRef<[u8]>>(
-        &self,
-        at: Priority,
-        source: &mut Source<'_>,
-        make: impl FnOnce(&Local) -> Outcome<(P, Option<usize>)>,
-    ) -> Outcome<usize> {
         self.head.check_writable().map_err(Refusal::system)?;
-        let put = local::call(self.head, |local| {
-            let (request, n) = make(local)?;
-            if let Priority::Band(band) = at
-                && !local.down().bcanputnext(band)
-            {
-                return refuse(TFLOW);
-            }
-            let data = n.map(|n| (source, n));
-            local
-                .put(self.head, Some(request.as_ref()), data, at)
-                .map_err(Refusal::system)?;
-            match stream::has_dropped(local) {
-                false => Ok(n.unwrap_or(0)),
-                true if local.rq.first().is_some() => refuse(TLOOK),
-                true => refuse(TOUTSTATE),
-            }
-        });
-        put.unwrap_or(refuse(TFLOW))
+        match local::put(self.head, Some(&request.encode()), data, at) {
+            Ok(true) => Ok(()),
+            Ok(false) => refuse(TFLOW),
+            Err(e) => Err(Refusal::system(e)),
+        }
     }
 
     /// Sends a request and waits for its acknowledgement.
@@ -138,13 +105,7 @@ impl Messages {
         if self.head.events(events) & (events | always) != 0 {
             return Ok(());
         }
-        let has = |event: i16| events & event as u32 != 0;
-        let want = match (has(libc::POLLIN), has(libc::POLLOUT)) {
-            (true, false) => Want::DATA,
-            (false, true) => Want::ROOM,
-            _ => Want::EITHER,
-        };
-        local::wait_for_change(self.head, want, seen, None, &mut [])
+        local::wait_for_change(self.head, seen, None, &mut [])
     }
 
     /// Runs `f` on the message in front, if there is one.
@@ -152,24 +113,11 @@ impl Messages {
         &self,
         mut f: impl FnMut(&mut dyn Inlet, Front) -> Result<Option<T>, head::inlet::Trouble>,
     ) -> Outcome<Option<T>> {
-        self.look_in(|_, inlet, front| f(inlet, front))
-    }
-
-    /// The same, with what may be used inside the stream's perimeter.
-    pub(super) fn look_in<T>(
-        &self,
-        mut f: impl FnMut(&Local, &mut dyn Inlet, Front) -> Result<Option<T>, head::inlet::Trouble>,
-    ) -> Outcome<Option<T>> {
-        let found = local::with_inlet_in(self.head, &mut |local, inlet| match inlet.front()? {
-            Some(front) => f(local, inlet, front),
+        let found = control::look(self.head, |inlet| match inlet.front()? {
+            Some(front) => f(inlet, front),
             None => Ok(None),
         });
-        match found {
-            Ok(found) => Ok(found),
-            Err(head::inlet::Trouble::Fails(e)) => Err(Refusal::system(e)),
-            // It has no queues any more, and so no driver.
-            Err(head::inlet::Trouble::NeedsQueue) => refuse(TBADF),
-        }
+        found.map_err(Refusal::system)
     }
 
     /// The message in front and its primitive, acknowledgements aside.
@@ -235,19 +183,18 @@ pub(super) fn take_into(
     Ok(n)
 }
 
+/// So many bytes of the program's that come next.
+pub(super) fn gather(source: &mut Source<'_>, len: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    source.append(&mut all, len);
+    all
+}
+
 /// T_DATA_IND or T_EXDATA_IND in front.
 pub(super) fn data_ind(inlet: &mut dyn Inlet, front: &Front) -> Option<Midway> {
-    let mut short = [0; DATA_PART];
-    let mut long = Vec::new();
-    let control = match front.control.unwrap_or(0) {
-        n @ ..=DATA_PART => &mut short[..n],
-        n => {
-            long.resize(n, 0);
-            &mut long[..]
-        }
-    };
-    inlet.copy(0, control);
-    match Indication::decode(control) {
+    let mut control = vec![0; front.control.unwrap_or(0)];
+    inlet.copy(0, &mut control);
+    match Indication::decode(&control) {
         Ok(Indication::DataInd { more }) => Some(Midway {
             more,
             expedited: false,

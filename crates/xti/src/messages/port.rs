@@ -8,20 +8,18 @@ use headwater_host::sys::Errno;
 use headwater_providers::provider::{
     Arrived, Datagram, Event, Outcome, Received, Sending, nothing,
 };
-use headwater_streams::ddi::M_PROTO;
 use headwater_streams::head::inlet::{Front, Sink};
-use headwater_streams::head::local::{self, Local};
 use headwater_streams::head::message::Priority;
-use headwater_streams::head::opening;
 use headwater_streams::head::write::Source;
+use headwater_streams::head::{local, opening};
 use headwater_tpi::error::*;
 use headwater_tpi::prim::*;
 use headwater_tpi::state::{self, Event as Move, State};
-use headwater_tpi::{Indication, Info, Refusal, Request, data_primitive, refuse};
+use headwater_tpi::{Indication, Info, Refusal, Request, refuse};
 use libc::iovec;
 
-use super::exchange::{data_ind, fill, take_all, take_into};
-use super::{Messages, Midway, User, may_in, user_in};
+use super::exchange::{data_ind, fill, gather, take_all, take_into};
+use super::{Messages, Midway, USERS, User};
 use crate::port::Port;
 
 /// Data of one T_DATA_REQ at most.
@@ -31,15 +29,15 @@ const EXPEDITED: u8 = 1;
 
 impl Port for Messages {
     fn info(&self) -> Outcome<Info> {
-        let user = self.seen()?;
+        let user = self.user()?;
         Ok(Info {
-            state: user.state.number(),
+            state: self.seen_state(&user).number(),
             ..user.info
         })
     }
 
     fn state(&self) -> Outcome<i32> {
-        Ok(state::xti_state(self.seen()?.state))
+        Ok(state::xti_state(self.seen_state(&self.user()?)))
     }
 
     fn is_nonblocking(&self) -> bool {
@@ -91,7 +89,8 @@ impl Port for Messages {
                 };
                 self.request(&request, data)?;
                 if !same {
-                    on.accepted();
+                    let connected = |user: &mut User| user.state = State::DataXfer;
+                    self.users(|users| users.get_mut(&acceptor).map(connected));
                 }
             }
             // In direct mode it has no stream to be named by.
@@ -122,7 +121,7 @@ impl Port for Messages {
         // Behind the data, for which there was room.
         self.head.check_writable().map_err(Refusal::system)?;
         local::put_last(self.head, &Request::Ordrel.encode()).map_err(Refusal::system)?;
-        if local::inside(self.head, stream::has_dropped) == Some(true) {
+        if stream::has_dropped(self.head) {
             return refuse(TLOOK);
         }
         self.done(Move::OrdrelReq, false);
@@ -197,35 +196,43 @@ impl Port for Messages {
     }
 
     fn send(&self, data: &[iovec], how: Sending) -> Outcome<usize> {
-        let (m, prim, band) = match how.expedited {
-            true => (Move::ExdataReq, T_EXDATA_REQ, EXPEDITED),
-            false => (Move::DataReq, T_DATA_REQ, 0),
+        let user = self.may(if how.expedited {
+            Move::ExdataReq
+        } else {
+            Move::DataReq
+        })?;
+        let most = if user.info.tidu > 0 {
+            PIECE.min(user.info.tidu as usize)
+        } else {
+            PIECE
         };
         let total: usize = data.iter().map(|part| part.iov_len).sum();
         let mut source = Source::new(data);
         let mut sent = 0;
         loop {
-            // Whatever has come meanwhile is looked at with the first piece.
-            let put = self.put_by(Priority::Band(band), &mut source, |local| {
-                let user = may_in(local, m)?;
-                if has_ended(local) {
-                    return refuse(TLOOK);
+            if self.peek() == Some(Event::Disconnect) {
+                return if sent > 0 { Ok(sent) } else { refuse(TLOOK) };
+            }
+            let piece = gather(&mut source, most.min(total - sent));
+            let more = how.more || sent + piece.len() < total;
+            let (request, band) = match how.expedited {
+                true => (Request::Exdata { more }, EXPEDITED),
+                false => (Request::Data { more }, 0),
+            };
+            match self.put(&request, Some(&piece), Priority::Band(band)) {
+                Ok(()) if stream::has_dropped(self.head) => {
+                    return match self.peek() {
+                        _ if sent > 0 => Ok(sent),
+                        Some(_) => refuse(TLOOK),
+                        // The user knows of the end.
+                        None => refuse(TOUTSTATE),
+                    };
                 }
-                let most = match user.info.tidu {
-                    1.. => PIECE.min(user.info.tidu as usize),
-                    _ => PIECE,
-                };
-                let n = most.min(total - sent);
-                let more = how.more || sent + n < total;
-                Ok((data_primitive(prim, more), Some(n)))
-            });
-            match put {
-                Ok(n) => sent += n,
+                Ok(()) => sent += piece.len(),
                 Err(_) if sent > 0 => return Ok(sent),
                 Err(e) => {
-                    if e.tli == TFLOW {
-                        self.change(|user| user.blocked[how.expedited as usize] = true);
-                    }
+                    let full = e.tli == TFLOW;
+                    self.change(|user| user.blocked[how.expedited as usize] |= full);
                     return Err(e);
                 }
             }
@@ -236,8 +243,8 @@ impl Port for Messages {
     }
 
     fn unblocked(&self) -> Option<bool> {
-        let user = self.seen().ok()?;
-        let state = user.state;
+        let user = self.user().ok()?;
+        let state = self.seen_state(&user);
         [Move::DataReq, Move::UnitdataReq]
             .into_iter()
             .find(|&m| m.suits(user.info.serv) && state::next(state, m).is_some())?;
@@ -255,16 +262,12 @@ impl Port for Messages {
     }
 
     fn receive(&self, into: &[iovec]) -> Outcome<Received> {
+        self.may(Move::DataInd)?;
         let mut got: Option<Received> = None;
-        let mut refused = None;
         // All of a data unit that has come, and that there is room for; of expedited ones a piece.
-        while let Some((len, rest, whole)) = self.look_in(|local, inlet, front| {
-            refused = may_in(local, Move::DataInd).err();
-            if refused.is_some() {
-                return Ok(None);
-            }
+        while let Some((len, rest, whole)) = self.look(|inlet, front| {
             // Another thread may have taken the message's beginning, until this look.
-            let midway = midway_in(local, &front);
+            let midway = self.midway(&front);
             let whole = match data_ind(inlet, &front) {
                 Some(whole) => whole,
                 None if front.control.is_none() && !front.is_high() => midway.unwrap_or_default(),
@@ -280,7 +283,7 @@ impl Port for Messages {
             )?;
             let rest = len < front.data.unwrap_or(0);
             if rest || midway.is_some() {
-                set_midway_in(local, &front, rest.then_some(whole));
+                self.set_midway(&front, rest.then_some(whole));
             }
             Ok(Some((len, rest, whole)))
         })? {
@@ -295,7 +298,7 @@ impl Port for Messages {
                 break;
             }
         }
-        got.ok_or_else(|| refused.unwrap_or_else(|| self.nothing(Move::DataInd)))
+        got.ok_or_else(|| self.nothing())
     }
 
     fn send_to(&self, to: &[u8], opts: &[u8], data: &[iovec]) -> Outcome<()> {
@@ -313,23 +316,19 @@ impl Port for Messages {
         if self.peek() == Some(Event::UdErr) {
             return refuse(TLOOK);
         }
-        let mut source = Source::new(data);
-        let request = Request::Unitdata { dest: to, opts }.encode();
-        let make = |_: &Local| Ok((&request, Some(total)));
-        let sent = self.put_by(Priority::Band(0), &mut source, make);
-        if sent.is_err_and(|e| e.tli == TFLOW) {
-            self.change(|user| user.blocked[0] = true);
-        }
-        sent.map(drop)
+        let sent = self.put(
+            &Request::Unitdata { dest: to, opts },
+            Some(&gather(&mut Source::new(data), total)),
+            Priority::Band(0),
+        );
+        let full = sent.is_err_and(|e| e.tli == TFLOW);
+        self.change(|user| user.blocked[0] |= full);
+        sent
     }
 
     fn receive_from(&self, into: &mut Datagram<'_>) -> Outcome<()> {
-        let mut refused = None;
-        let got = self.look_in(|local, inlet, front| {
-            refused = may_in(local, Move::UnitdataInd).err();
-            if refused.is_some() {
-                return Ok(None);
-            }
+        self.may(Move::UnitdataInd)?;
+        let got = self.look(|inlet, front| {
             let mut control = vec![0; front.control.unwrap_or(0)];
             inlet.copy(0, &mut control);
             (into.addr_len, into.opts_len) = (0, 0);
@@ -346,16 +345,16 @@ impl Port for Messages {
                 }
                 _ if front.control.is_none()
                     && !front.is_high()
-                    && midway_in(local, &front).is_some() => {}
+                    && self.midway(&front).is_some() => {}
                 _ => return Ok(None),
             }
             let len = take_into(inlet, front, Sink::new(into.data))?;
             let rest = len < front.data.unwrap_or(0);
-            set_midway_in(local, &front, rest.then_some(Midway::default()));
+            self.set_midway(&front, rest.then_some(Midway::default()));
             Ok(Some(Some((len, rest))))
         })?;
         match got {
-            None => Err(refused.unwrap_or_else(|| self.nothing(Move::UnitdataInd))),
+            None => Err(self.nothing()),
             Some(None) => refuse(TBUFOVFLW),
             Some(Some((len, rest))) => {
                 (into.data_len, into.more) = (len, rest);
@@ -383,23 +382,24 @@ impl Port for Messages {
             return refuse(TPROTO);
         };
         let provider = State::from_number(info.state).unwrap_or_default();
-        let known = self.seen().ok();
+        let known = self.user().ok();
         let before = stream::known_before(self.head);
         let something = self.front().is_some();
         let (state, outstanding) = match (known, before) {
             // Something told waits for its call.
-            (Some(user), _) if something => (user.state, user.outstanding),
+            (Some(user), _) if something => (self.seen_state(&user), user.outstanding),
             (None, Some(before)) if something => (before.state, before.outstanding),
             _ => self.unseen(provider, info.serv),
         };
         let qlen = self.endpoint().map_or(0, |e| e.requests().1);
-        let kept = local::inside(self.head, |local| {
+        let kept = self.users(|users| {
             // Of now: another thread may have received or sent since, by its first call too.
-            let now = user_in(local, |now| (now.midway, now.blocked));
-            let midway = now.map(|now| now.0).unwrap_or_default();
-            let blocked = now.map(|now| now.1);
+            let now = self.known_in(users);
+            let midway = now.map(|now| now.midway).unwrap_or_default();
+            let blocked = now.map(|now| now.blocked);
             let blocked = blocked.or(before.map(|before| before.blocked));
             let user = User {
+                stream: self.stream,
                 info,
                 state,
                 outstanding,
@@ -407,9 +407,9 @@ impl Port for Messages {
                 midway,
                 blocked: blocked.unwrap_or_default(),
             };
-            local.above.replace(Some(Box::new(user)));
+            users.insert(local::acceptor(self.head), user)
         });
-        kept.ok_or(Refusal::new(TBADF))
+        kept.map(drop).ok_or(Refusal::new(TBADF))
     }
 
     fn wait(&self, events: u32) -> Result<(), Errno> {
@@ -422,10 +422,6 @@ impl Port for Messages {
 
     fn acceptor(&self) -> Option<u32> {
         Some(local::acceptor(self.head))
-    }
-
-    fn accepted(&self) {
-        self.change(|user| user.state = State::DataXfer);
     }
 }
 
@@ -441,10 +437,7 @@ impl Messages {
     }
 
     /// Why there is nothing to receive.
-    fn nothing(&self, asked: Move) -> Refusal {
-        if let Err(refusal) = self.may(asked) {
-            return refusal;
-        }
+    fn nothing(&self) -> Refusal {
         let error = self.head.check_readable().err();
         // Data may have come meanwhile.
         let look = self
@@ -454,21 +447,20 @@ impl Messages {
     }
 }
 
-/// Inside the stream's perimeter: of the data message whose rest this is, if its beginning has been received.
-fn midway_in(local: &Local, front: &Front) -> Option<Midway> {
-    user_in(local, |user| user.midway[is_banded(front)]).flatten()
-}
+/// Inside a look, and so inside the stream's perimeter.
+impl Messages {
+    /// Of the data message whose rest this is, if its beginning has been received.
+    fn midway(&self, front: &Front) -> Option<Midway> {
+        let users = USERS.enter();
+        let user = self.known_in(&users);
+        user.and_then(|user| user.midway[is_banded(front)])
+    }
 
-fn set_midway_in(local: &Local, front: &Front, midway: Option<Midway>) {
-    user_in(local, |user| user.midway[is_banded(front)] = midway);
-}
-
-/// Is the end of the connection the next that the user is to see?
-fn has_ended(local: &Local) -> bool {
-    let is_end = |kind, bytes: &[u8]| {
-        kind == M_PROTO && bytes.first_chunk() == Some(&T_DISCON_IND.to_ne_bytes())
-    };
-    local.rq.with_first(is_end).unwrap_or(false)
+    fn set_midway(&self, front: &Front, midway: Option<Midway>) {
+        if let Some(user) = USERS.enter().get_mut(&local::acceptor(self.head)) {
+            user.midway[is_banded(front)] = midway;
+        }
+    }
 }
 
 /// The place in `midway`: what is in a band overtakes the rest of what is not.

@@ -4,26 +4,31 @@
 //! As for [`super::Local`]: queues are only reached inside the perimeter.
 
 use headwater_host::sync::Ordering::Relaxed;
-use headwater_host::sys::{self, Errno};
+use headwater_host::sys::Errno;
 
-use super::super::arming::Want;
 use super::super::inlet::flush_ring;
 use super::super::outgoing::{Priority, Source};
 use super::super::{Head, opening};
-use super::{Local, finish, inside, relax, wait_for_change};
+use super::{finish, inside, relax, wait_for_change};
 use crate::ddi::*;
 use crate::exec::queue::Queue;
 
 /// Writes a packet of `n` bytes; false while the stream is full.
 pub fn write(head: &Head, source: &mut Source<'_>, n: usize) -> Result<bool, Errno> {
-    call(head, |local| match local.down().canputnext() {
-        true => {
-            let sent = local.put(head, None, Some((source, n)), Priority::Band(0));
-            sent.map(|()| true)
+    head.inherited.store(0, Relaxed);
+    let sent = inside(head, |local| {
+        let down = local.down();
+        if !down.canputnext() {
+            return Ok(false);
         }
-        false => Ok(false),
-    })
-    .unwrap_or(Ok(false))
+        let offset = head.words().write_offset();
+        // SAFETY: the source has `n` bytes left.
+        let m = unsafe { Message::filled(M_DATA, offset, n, |to| source.take(to)) };
+        down.putnext(m.ok_or(libc::ENOSR)?);
+        Ok(true)
+    });
+    finish(head);
+    sent.unwrap_or(Ok(false))
 }
 
 /// Sends a message down; false while its band is full.
@@ -89,8 +94,7 @@ pub fn wait_for_room(head: &Head, band: u8, deadline: Option<u64>) -> Result<(),
     if can_put(head, band) {
         return Ok(());
     }
-    let mut beside = [opening::watched(head)];
-    wait_for_change(head, Want::ROOM, seen, deadline, &mut beside)
+    wait_for_change(head, seen, deadline, &mut [opening::watched(head)])
 }
 
 fn put_where(
@@ -100,69 +104,37 @@ fn put_where(
     priority: Priority,
     may: impl Fn(Queue, u8) -> bool,
 ) -> Result<bool, Errno> {
-    let all = [sys::buffer(
-        data.map_or(core::ptr::null(), <[u8]>::as_ptr),
-        data.map_or(0, <[u8]>::len),
-    )];
-    let mut source = Source::new(&all);
-    let data = data.map(|data| (&mut source, data.len()));
-    call(head, |local| {
-        let (_, band) = priority.of_message(control.is_some());
-        match may(local.down(), band) {
-            true => local.put(head, control, data, priority).map(|()| true),
-            false => Ok(false),
-        }
-    })
-    .unwrap_or(Ok(false))
-}
-
-/// A call that sends something down: runs `f` inside the perimeter of a head with queues, and serves the ends of this process that
-/// got something.
-pub fn call<T>(head: &Head, f: impl FnOnce(&Local) -> T) -> Option<T> {
     head.inherited.store(0, Relaxed);
-    let done = inside(head, f);
-    finish(head);
-    done
-}
-
-impl Local {
-    /// Sends a message down, its data so many bytes of a source, whether there is room or not. ENOSR.
-    pub fn put(
-        &self,
-        head: &Head,
-        control: Option<&[u8]>,
-        data: Option<(&mut Source<'_>, usize)>,
-        priority: Priority,
-    ) -> Result<(), Errno> {
+    let sent = inside(head, |local| {
         let (kind, band) = priority.of_message(control.is_some());
+        if !may(local.down(), band) {
+            return Ok(false);
+        }
         let offset = head.words().write_offset();
-        let message = build(control, data, kind, offset);
-        let mut message = message.ok_or(libc::ENOSR)?;
+        let mut message = build(control, data, kind, offset).ok_or(libc::ENOSR)?;
         message.set_band(band);
-        self.down().putnext(message);
-        Ok(())
-    }
+        local.down().putnext(message);
+        Ok(true)
+    });
+    finish(head);
+    sent.unwrap_or(Ok(false))
 }
 
 /// A message of the two parts; `None` without memory.
-fn build(
-    control: Option<&[u8]>,
-    data: Option<(&mut Source<'_>, usize)>,
-    kind: u8,
-    offset: usize,
-) -> Option<Message> {
-    let block = |data: Option<(&mut Source<'_>, usize)>, kind| match data {
-        // SAFETY: the source has so many bytes left.
-        Some((source, n)) => unsafe { Message::filled(kind, offset, n, |to| source.take(to)) },
-        None => Message::try_new(kind, 0),
+fn build(control: Option<&[u8]>, data: Option<&[u8]>, kind: u8, offset: usize) -> Option<Message> {
+    let block = |bytes: &[u8], kind: u8, offset: usize| {
+        let mut message = Message::try_new(kind, bytes.len() + offset)?;
+        message.leave_room(offset);
+        message.push(bytes);
+        Some(message)
     };
-    let Some(control) = control else {
-        return block(data, kind);
-    };
-    let mut first = Message::try_new(kind, control.len())?;
-    first.push(control);
-    if data.is_some() {
-        first.append(block(data, M_DATA)?);
+    match (control, data) {
+        (Some(control), Some(data)) => {
+            let mut first = block(control, kind, 0)?;
+            first.append(block(data, M_DATA, offset)?);
+            Some(first)
+        }
+        (Some(control), None) => block(control, kind, 0),
+        (None, data) => block(data.unwrap_or(&[]), kind, offset),
     }
-    Some(first)
 }

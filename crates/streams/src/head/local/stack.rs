@@ -9,7 +9,7 @@ use headwater_host::sync::Ordering::Relaxed;
 use headwater_host::sys::Errno;
 
 use super::super::{Head, bottom};
-use super::{begin, finish, inside, look_below, relax};
+use super::{begin, finish, inside, relax};
 use crate::ddi::*;
 use crate::exec::attach;
 use crate::exec::registry;
@@ -38,7 +38,6 @@ pub fn push(head: &Head, name: &[u8]) -> Result<c_int, Errno> {
         // SAFETY: what is registered as a module has procedures for its own queues.
         unsafe { attach::qattach(local.rq, entry.table(), &mut 0, 0, MODOPEN)? };
         local.modules.borrow_mut().push(entry);
-        local.note_modules(head);
         Ok(0)
     });
     let pushed = pushed.unwrap_or(Err(libc::ENXIO));
@@ -47,10 +46,6 @@ pub fn push(head: &Head, name: &[u8]) -> Result<c_int, Errno> {
     }
     show(head);
     head.notify();
-    if !head.has_pipe() {
-        // It may do something with what comes while nobody asks.
-        look_below(head);
-    }
     finish(head);
     pushed
 }
@@ -62,7 +57,6 @@ pub fn pop(head: &Head) -> Result<c_int, Errno> {
             return Err(libc::EINVAL);
         }
         local.modules.borrow_mut().pop();
-        local.note_modules(head);
         // SAFETY: inside the perimeter; the pair below the head is the topmost module's.
         unsafe { local.detach() };
         Ok(0)

@@ -1,0 +1,1 @@
+#define COPIER_GET ('C' << 8 | 1)
