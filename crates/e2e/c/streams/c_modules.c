@@ -161,6 +161,24 @@ CASE(lines_lose_a_band_only, "streamio(7I) I_FLUSHBAND") {
         got += n;
     check_eq(got, sent);
 }
+CASE(nothing_stays_behind_a_module, "streamio(7I) I_FLUSH") {
+    char kilo[1024];
+    int fd[2];
+    must(streams_pipe(fd));
+    push(fd[1], "lines");
+    set_nonblock(fd[0], 1);
+    set_nonblock(fd[1], 1);
+    memset(kilo, 'a', sizeof kilo);
+    /* Until the module, the head and the ring between are full. */
+    while (write(fd[0], kilo, sizeof kilo) > 0) {
+    }
+    check_eq(ioctl(fd[1], I_FLUSH, FLUSHR), 0);
+    check_errno(read(fd[1], kilo, sizeof kilo), EAGAIN);
+    /* And there is room again, for what is told at once. */
+    check_eq(write(fd[0], "b", 1), 1);
+    check_eq(read(fd[1], kilo, sizeof kilo), 1);
+    check_eq(kilo[0], 'b');
+}
 CASE(lines_hold_back, "putq(9F)") {
     char kilo[1024];
     int fd[2], sent = 0, got = 0;
@@ -308,7 +326,7 @@ CASE(routines, "section 9F") {
 }
 
 CASES(ENTRY(unknown_name), ENTRY(no_shared_object), ENTRY(no_flag), ENTRY(a_module_is_no_driver), ENTRY(listed),
-      ENTRY(devices_of_the_system_stay), ENTRY(copies_that_fail), ENTRY(lines_lose_a_band_only),
+      ENTRY(devices_of_the_system_stay), ENTRY(copies_that_fail), ENTRY(lines_lose_a_band_only), ENTRY(nothing_stays_behind_a_module),
       ENTRY(upper_case_on_a_pipe), ENTRY(upper_case_from_another_process), ENTRY(upper_case_on_an_endpoint),
       ENTRY(lines_are_counted), ENTRY(lines_hold_back), ENTRY(cloop_alone), ENTRY(cloop_joins), ENTRY(cloop_holds_back),
       ENTRY(cmux_over_echo), ENTRY(cmux_holds_back), ENTRY(cmux_is_a_provider), ENTRY(routines))

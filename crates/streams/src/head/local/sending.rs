@@ -59,22 +59,23 @@ pub fn tell_read(head: &Head, n: usize) {
 
 /// I_FLUSH, I_FLUSHBAND on a stream with queues.
 pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
+    let is_read = what & FLUSHR != 0;
     let flushed = inside(head, |local| {
+        // The ring first: what is there would come up into the room that the rest leaves.
+        let opened = is_read && head.has_pipe() && flush_ring(head, false, band);
         local.down().putnext(Message::flush(what, band));
-        if what & FLUSHR != 0
-            && let Some(bottom) = local.bottom
-        {
+        if is_read && let Some(bottom) = local.bottom {
             // Nothing above a pipe's bottom sends it back up.
             bottom.putnext(Message::flush(FLUSHR, band));
         }
+        opened
     });
-    if flushed.is_some() && head.has_pipe() && what & FLUSHR != 0 {
-        let opened = flush_ring(head, false, band);
-        head.ring_peer_for_band(opened);
+    if is_read && head.has_pipe() {
+        head.ring_peer_for_band(flushed == Some(true));
     }
     inside(head, |local| relax(head, local));
     finish(head);
-    flushed.ok_or(libc::ENXIO)
+    flushed.map(drop).ok_or(libc::ENXIO)
 }
 
 /// I_CANPUT, and what poll says of writing.
