@@ -340,7 +340,7 @@ OP(t_flood) { /* slot, bytes of each piece, the slot of the other end */
     int flags, n, spoilt = 0;
     struct pollfd in = {fd[a[2]], POLLIN, 0}, out = {fd[a[0]], POLLOUT, 0};
     int here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[2]], F_GETFL);
-    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || is_other_end(a[0], a[2]) != 1)
+    if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || !is_other_end(a[0], a[2]))
         return 0;
     /* Who is left full by nobody who receives says so sooner or later. */
     int state = t_getstate(fd[a[2]]);
@@ -368,7 +368,7 @@ OP(t_urgent) { /* slot, the slot of the other end, room: an urgent byte, which i
     int flags = 0, n, here = fcntl(fd[a[0]], F_GETFL), there = fcntl(fd[a[1]], F_GETFL), state = t_getstate(fd[a[1]]);
     if (here < 0 || there < 0 || !(here & there & O_NONBLOCK) || (state != T_DATAXFER && state != T_OUTREL))
         return 0;
-    if (is_other_end(a[0], a[1]) != 1)
+    if (!is_other_end(a[0], a[1]))
         return 0;
     if (t_snd(fd[a[0]], bytes(1), 1, T_EXPEDITED) < 0)
         return failed(fd[a[0]]);
