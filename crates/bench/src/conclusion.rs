@@ -141,13 +141,14 @@ impl Regression {
         points: &[(f64, f64)],
     ) -> Option<Regression> {
         let line = least_squares(points)?;
+        let rising = line.told().filter(|line| line.slope > 0.0);
         Some(Regression {
             work: work.to_string(),
             placement,
             arm: arm.to_string(),
             sizes: points.len(),
             delay_ns: line.intercept,
-            bytes_per_second: line.told().map(|l| 1e9 / l.slope).filter(|r| *r > 0.0),
+            bytes_per_second: rising.map(|line| 1e9 / line.slope),
             r_squared: line.r_squared,
             delay_factor: None,
             throughput_factor: None,

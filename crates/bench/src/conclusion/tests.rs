@@ -39,6 +39,19 @@ fn slope_and_intercept_become_throughput_and_delay_beside_the_baseline() {
 }
 
 #[test]
+fn where_more_bytes_take_no_more_time_no_throughput_is_told() {
+    let at = |size: f64| {
+        let times = [(STREAMS, [50.0; 3]), (PIPE, [400.0 - size / 64.0; 3])];
+        cell(&format!("one-{size}"), Placement::Same, times)
+    };
+    let lines = Regression::all(&[4.0, 64.0, 4096.0].map(at), "one", 4096, PIPE);
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert_eq!(line.bytes_per_second, None, "{}", line.arm);
+    }
+}
+
+#[test]
 fn each_arm_is_taken_where_it_is_best() {
     let cells = [
         cell(
