@@ -70,8 +70,11 @@ pub fn flush(head: &Head, what: u8, band: Option<u8>) -> Result<(), Errno> {
         }
         opened
     });
-    if is_read && head.has_pipe() {
-        head.ring_peer_for_band(flushed == Some(true));
+    if is_read
+        && head.has_pipe()
+        && let Some(opened) = flushed
+    {
+        head.ring_peer_for_band(opened);
     }
     inside(head, |local| relax(head, local));
     finish(head);
