@@ -105,24 +105,18 @@ impl Area {
             -Wno-stringop-overflow -Wno-stringop-overread";
         let file = format!("c/{suite}/{name}.c");
         if name == MODULES {
-            std::fs::create_dir(folder.join("modules")).expect("our own folder");
-            let theirs = [source("../../examples/modules"), source("c/modules")];
-            theirs
-                .iter()
-                .for_each(|from| compile::modules(from, &folder.join("modules")));
+            let to = area.modules();
+            std::fs::create_dir(&to).expect("our own folder");
+            for from in ["../../examples/modules", "c/modules"] {
+                compile::modules(&source(from), &to);
+            }
         }
-        let built = Command::new("cc")
-            .args(flags.split_whitespace())
-            .arg("-I")
-            .arg(source("../../include"))
-            .arg("-o")
-            .arg(area.program())
-            .arg(source(&file))
-            .args(area.linking())
-            .output()
-            .expect("cc is installed");
-        let said = String::from_utf8_lossy(&built.stderr);
-        assert!(built.status.success(), "{file}: {said}");
+        compile::cc(
+            flags.split_whitespace().chain(["-I", &compile::include()]),
+            &source(&file),
+            &area.program(),
+            area.linking().iter().map(String::as_str),
+        );
         area
     }
 
@@ -136,6 +130,10 @@ impl Area {
             ],
             Library::Preloaded(_) => vec!["-lsctp".to_string()],
         }
+    }
+
+    fn modules(&self) -> PathBuf {
+        self.folder.path().join("modules")
     }
 
     fn program(&self) -> PathBuf {
@@ -220,15 +218,15 @@ impl Area {
                 command.env_remove(name);
             }
         }
+        if self.name == MODULES {
+            // Then what a case makes itself.
+            let folders = format!("{}:local", self.modules().display());
+            command.env("HEADWATER_MODULES", folders);
+        }
         command
             .args(arguments)
             .current_dir(folder)
             .env("HEADWATER_DIR", folder.join("runtime"))
-            // Where there are any, then what a case makes itself.
-            .env(
-                "HEADWATER_MODULES",
-                format!("{}:local", self.folder.path().join("modules").display()),
-            )
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::null());
         command

@@ -23,48 +23,50 @@ pub fn modules(from: &Path, to: &Path) {
     let files = files.map(|file| file.expect("a file of it").path());
     for source in files.filter(|file| file.extension().is_some_and(|is| is == "c")) {
         let name = source.with_extension("so");
-        let output = Command::new("cc")
-            .args("-g -O1 -Wall -Wextra -Werror -fPIC -shared".split(' '))
-            .arg("-I")
-            .arg(crate::lab::source("../../include"))
-            .arg("-o")
-            .arg(to.join(name.file_name().expect("it is a file")))
-            .arg(&source)
-            .output()
-            .expect("cc is installed");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {said}", source.display());
+        let to = to.join(name.file_name().expect("it is a file"));
+        let flags = "-g -O1 -Wall -Wextra -Werror -fPIC -shared";
+        cc(flags.split(' ').chain(["-I", &include()]), &source, &to, []);
     }
+}
+
+/// Where the headers are.
+pub fn include() -> String {
+    crate::lab::source("../../include").display().to_string()
+}
+
+/// Has the C compiler make `to` of `source`.
+pub fn cc<'a>(
+    flags: impl IntoIterator<Item = &'a str>,
+    source: &Path,
+    to: &Path,
+    libraries: impl IntoIterator<Item = &'a str>,
+) {
+    let output = Command::new("cc")
+        .args(flags)
+        .arg("-o")
+        .arg(to)
+        .arg(source)
+        .args(libraries)
+        .output()
+        .expect("cc is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", source.display());
 }
 
 fn build(name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("c")
         .join(format!("{name}.c"));
-    let folder = folder();
-    let to = folder.join(format!("{name}{}", flags.concat().replace(['/', '='], "")));
-    let output = Command::new("cc")
-        .args([
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-pthread",
-            "-D_GNU_SOURCE",
-        ])
-        .args(if flags.is_empty() {
-            &["-O1"][..]
-        } else {
-            flags
-        })
-        .arg("-o")
-        .arg(&to)
-        .arg(&source)
-        .args(flags.iter().filter(|f| f.starts_with("-l")))
-        .output()
-        .expect("cc is installed");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", source.display());
+    let to = folder().join(format!("{name}{}", flags.concat().replace(['/', '='], "")));
+    let always = "-g -Wall -Wextra -Werror -pthread -D_GNU_SOURCE";
+    let own = if flags.is_empty() { &["-O1"] } else { flags };
+    let libraries = flags.iter().filter(|flag| flag.starts_with("-l"));
+    cc(
+        always.split(' ').chain(own.iter().copied()),
+        &source,
+        &to,
+        libraries.copied(),
+    );
     to
 }
 

@@ -8,6 +8,7 @@ use headwater_host::env::HANDED_OVER;
 use headwater_providers::udp2::link::Link;
 use headwater_sctp_stack::choice::Rules;
 use headwater_sctp_stack::environment;
+use headwater_streams::exec::registry;
 use headwater_streams::tunables::Tunables;
 
 const PREFIX: &str = "HEADWATER_";
@@ -79,9 +80,8 @@ const JUDGES: [(&str, Judge); 7] = [
         environment::parse_switch(text).err()
     }),
     ("HEADWATER_UDP2_LINK", |text| Link::parse(text).err()),
-    ("HEADWATER_MODULES", |text| {
-        let is_folder = |folder: &&str| !folder.is_empty() && !Path::new(folder).is_dir();
-        let bad = text.split(':').find(is_folder)?;
+    (registry::FOLDERS, |text| {
+        let bad = registry::folders(text).find(|folder| !Path::new(folder).is_dir())?;
         Some(format!(
             "{bad} is no folder; want folders of modules in C, with : between"
         ))

@@ -1,4 +1,5 @@
-//! `<sys/ddi.h>` and what it is for: modules and drivers in C, which are loaded by their names; the routines of section 9F, which they call. What these do is in [`headwater_streams::ddi`].
+//! `<sys/ddi.h>`: the routines of section 9F, for the modules and drivers in C that `modules` loads. What they do is in
+//! [`headwater_streams::ddi`].
 //!
 //! # Contract
 //! That of the manual: queues and messages are live, a message that was handed on is touched no more, and what is done to a queue is
@@ -7,13 +8,13 @@
 use core::ffi::{c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
 use core::ptr::{self, null_mut};
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::time::SystemTime;
 
 use headwater_host::log::{self, Level};
 use headwater_host::sys;
 use headwater_streams::ddi::owned::Message;
 use headwater_streams::ddi::*;
-use headwater_streams::exec::timer::{self, HZ};
+use headwater_streams::exec::timer::{self, TICK};
+use headwater_streams::strlog;
 
 use crate::given::Text;
 use crate::variadic::jumps;
@@ -38,6 +39,7 @@ jumps! {
     hw_ddi_timeout = timer::timeout,
     hw_ddi_itimeout = timer::timeout,
     hw_ddi_untimeout = timer::untimeout,
+    hw_ddi_unbufcall = timer::untimeout,
     hw_ddi_bufcall = timer::bufcall,
 }
 
@@ -256,47 +258,35 @@ pub unsafe extern "C-unwind" fn hw_ddi_esbbcall(
     unsafe { timer::bufcall(0, priority, call, with) }
 }
 
-/// unbufcall(9F)
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn hw_ddi_unbufcall(id: c_int) {
-    timer::untimeout(id);
+/// Their arguments are the same.
+macro_rules! welds {
+    ($($(#[$doc:meta])* $name:ident = $together:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Queues of one perimeter, inside it, and a function that may be called with its argument.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            q1: *mut queue_t,
+            q2: *mut queue_t,
+            q3: *mut queue_t,
+            q4: *mut queue_t,
+            call: Option<timer::Callback>,
+            with: *mut c_void,
+            _inside: *mut queue_t,
+        ) -> c_int {
+            // SAFETY: as the caller says.
+            unsafe { weld([(q1, q2), (q3, q4)], $together, call, with) }
+        }
+    )*};
 }
 
-/// weldq(9F), where `q1` is to go on to `q2`, and `q3` to `q4`; null: nothing of that pair. What is to be told, is told when that is so. 0, or
-/// EINVAL.
-///
-/// # Safety
-/// Queues of one perimeter, inside it, and a function that may be called with its argument.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_ddi_weldq(
-    q1: *mut queue_t,
-    q2: *mut queue_t,
-    q3: *mut queue_t,
-    q4: *mut queue_t,
-    call: Option<timer::Callback>,
-    with: *mut c_void,
-    _inside: *mut queue_t,
-) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { weld([(q1, q2), (q3, q4)], true, call, with) }
-}
-
-/// unweldq(9F): takes that back.
-///
-/// # Safety
-/// As for [`hw_ddi_weldq`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn hw_ddi_unweldq(
-    q1: *mut queue_t,
-    q2: *mut queue_t,
-    q3: *mut queue_t,
-    q4: *mut queue_t,
-    call: Option<timer::Callback>,
-    with: *mut c_void,
-    _inside: *mut queue_t,
-) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { weld([(q1, q2), (q3, q4)], false, call, with) }
+welds! {
+    /// weldq(9F), where `q1` is to go on to `q2`, and `q3` to `q4`; null: nothing of that pair. What is to be told, is told when
+    /// that is so. 0, or EINVAL.
+    hw_ddi_weldq = true;
+    /// unweldq(9F): takes that back.
+    hw_ddi_unweldq = false;
 }
 
 /// # Safety
@@ -343,7 +333,7 @@ pub extern "C-unwind" fn hw_ddi_drv_usectohz(microseconds: c_long) -> c_long {
 }
 
 /// Of a tick.
-const MICROSECONDS: c_long = 1_000_000 / HZ as c_long;
+const MICROSECONDS: c_long = TICK as c_long / 1000;
 
 /// drv_usecwait(9F): looks at the clock until then.
 #[unsafe(no_mangle)]
@@ -364,10 +354,8 @@ pub unsafe extern "C-unwind" fn hw_ddi_drv_getparm(what: c_ulong, value: *mut c_
     const TIME: c_ulong = 2;
     const PPID: c_ulong = 3;
     let found = match what {
-        LBOLT => (sys::now() / (1_000_000_000 / HZ)) as c_long,
-        TIME => SystemTime::UNIX_EPOCH
-            .elapsed()
-            .map_or(0, |since| since.as_secs() as c_long),
+        LBOLT => strlog::ticks() as c_long,
+        TIME => strlog::seconds() as c_long,
         PPID => sys::getpid().into(),
         _ => return -1,
     };

@@ -15,13 +15,12 @@ use libc::{c_int, c_void};
 use crate::ddi;
 use crate::variadic::on_cmn_err;
 
-pub const VARIABLE: &str = "HEADWATER_MODULES";
 /// An old-style open procedure, which returns a minor number.
 const D_OLD: c_int = 1;
 
 /// When the streams begin.
 pub fn begin() {
-    if env::var(VARIABLE).is_some() {
+    if env::var(registry::FOLDERS).is_some() {
         on_cmn_err(ddi::tell);
         registry::LOADER.set(load);
     }
@@ -38,8 +37,8 @@ fn find(name: &str, kind: Kind) -> Option<CString> {
     if name.is_empty() || !name.chars().all(is_identifier) {
         return None;
     }
-    let folders = env::var(VARIABLE)?;
-    let folders = folders.split(':').filter(|folder| !folder.is_empty());
+    let value = env::var(registry::FOLDERS)?;
+    let folders = registry::folders(&value);
     let mut paths = folders.filter_map(|folder| CString::new(format!("{folder}/{name}.so")).ok());
     let path = paths.find(|path| sys::access(path, libc::F_OK).is_ok())?;
     let device = CString::new(format!("/dev/{name}")).ok()?;

@@ -13,6 +13,8 @@ use headwater_host::shared::{self, OpenError, Shared};
 use headwater_host::sync::{AtomicPtr, AtomicU32, AtomicU64, Exchange, Ordering::*, fence};
 use headwater_host::{process, sys};
 
+use crate::exec::timer::TICK;
+
 pub const SL_FATAL: u16 = 0x01;
 pub const SL_NOTIFY: u16 = 0x02;
 pub const SL_ERROR: u16 = 0x04;
@@ -94,11 +96,12 @@ pub(crate) fn append(line: &Line, text: &[u8]) {
 }
 
 /// Hundredths of a second since boot.
-pub(crate) fn ticks() -> u64 {
-    sys::now() / 10_000_000
+pub fn ticks() -> u64 {
+    sys::now() / TICK
 }
 
-pub(crate) fn seconds() -> u64 {
+/// Since 1970.
+pub fn seconds() -> u64 {
     let since = SystemTime::UNIX_EPOCH.elapsed();
     since.map_or(0, |d| d.as_secs())
 }

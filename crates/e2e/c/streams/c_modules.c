@@ -9,11 +9,6 @@
 #include <sys/tihdr.h>
 #include <xti.h>
 
-static int str(int fd, int command, void *with, int length) {
-    struct strioctl s = {.ic_cmd = command, .ic_len = length, .ic_dp = with};
-    return ioctl(fd, I_STR, &s);
-}
-
 /* --- loading --- */
 
 CASE(unknown_name, "streamio(7I) I_PUSH") {
@@ -140,7 +135,7 @@ CASE(lines_are_counted, "docs/modules.md") {
     put(fd, "control\n", "\n", 0);
     check_message(fd, NULL, "one\ntwo\nthree", 0);
     check_message(fd, "control\n", "\n", 0);
-    check_eq(str(fd, LINES_GET, &count, 0), 0);
+    check_eq(i_str(fd, LINES_GET, &count, 0), 0);
     check_eq(count, 3);
     check_errno(ioctl(fd, LINES_GET, &count), EINVAL);
 }
@@ -197,7 +192,7 @@ CASE(lines_hold_back, "putq(9F)") {
         got += n;
     }
     unsigned long count = 0;
-    check_eq(str(fd[1], LINES_GET, &count, 0), 0);
+    check_eq(i_str(fd[1], LINES_GET, &count, 0), 0);
     check_eq(count, sent * 1024);
     check(events(fd[0], POLLOUT, PATIENCE) & POLLOUT);
 }
@@ -206,7 +201,7 @@ CASE(lines_hold_back, "putq(9F)") {
 
 static int minor_of(int fd) {
     int minor = 0;
-    check_eq(str(fd, CLOOP_GET, &minor, sizeof minor), 0);
+    check_eq(i_str(fd, CLOOP_GET, &minor, sizeof minor), 0);
     return minor;
 }
 
@@ -218,8 +213,8 @@ CASE(cloop_alone, "docs/modules.md") {
 CASE(cloop_joins, "docs/modules.md") {
     int a = open_stream("/dev/cloop"), b = open_stream("/dev/streams/cloop"), to = minor_of(b);
     check(minor_of(a) != to);
-    check_eq(str(a, CLOOP_SET, &to, sizeof to), 0);
-    check_errno(str(b, CLOOP_SET, &to, sizeof to), EINVAL);
+    check_eq(i_str(a, CLOOP_SET, &to, sizeof to), 0);
+    check_errno(i_str(b, CLOOP_SET, &to, sizeof to), EINVAL);
     put(a, "a", "to b", 4);
     put_high(b, "b", "to a");
     check_message(b, "a", "to b", 4);
@@ -232,7 +227,7 @@ CASE(cloop_joins, "docs/modules.md") {
 CASE(cloop_holds_back, "canputnext(9F)") {
     char kilo[1024] = "";
     int a = open_stream("/dev/cloop"), b = open_stream("/dev/cloop"), to = minor_of(b), sent = 0, got = 0;
-    check_eq(str(a, CLOOP_SET, &to, sizeof to), 0);
+    check_eq(i_str(a, CLOOP_SET, &to, sizeof to), 0);
     set_nonblock(a, 1);
     while (write(a, kilo, sizeof kilo) == sizeof kilo)
         sent++;
@@ -318,15 +313,16 @@ CASE(cmux_is_a_provider, "TPI 2.0") {
 CASE(routines, "section 9F") {
     int fd = open_stream("/dev/echo");
     push(fd, "ddicheck");
-    check_eq(str(fd, DDI_CHECK, NULL, 0), 0);
-    await(str(fd, DDI_LATER, NULL, 0) == 3);
+    check_eq(i_str(fd, DDI_CHECK, NULL, 0), 0);
+    await(i_str(fd, DDI_LATER, NULL, 0) == 3);
     put(fd, NULL, "after all that", 0);
     check_message(fd, NULL, "after all that", 0);
     pop(fd);
 }
 
 CASES(ENTRY(unknown_name), ENTRY(no_shared_object), ENTRY(no_flag), ENTRY(a_module_is_no_driver), ENTRY(listed),
-      ENTRY(devices_of_the_system_stay), ENTRY(copies_that_fail), ENTRY(lines_lose_a_band_only), ENTRY(nothing_stays_behind_a_module),
+      ENTRY(devices_of_the_system_stay), ENTRY(copies_that_fail), ENTRY(lines_lose_a_band_only),
+      ENTRY(nothing_stays_behind_a_module),
       ENTRY(upper_case_on_a_pipe), ENTRY(upper_case_from_another_process), ENTRY(upper_case_on_an_endpoint),
       ENTRY(lines_are_counted), ENTRY(lines_hold_back), ENTRY(cloop_alone), ENTRY(cloop_joins), ENTRY(cloop_holds_back),
       ENTRY(cmux_over_echo), ENTRY(cmux_holds_back), ENTRY(cmux_is_a_provider), ENTRY(routines))

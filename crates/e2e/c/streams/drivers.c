@@ -72,11 +72,6 @@ CASE(pipemod_on_a_pipe, "streams(7): pipemod") {
 
 /* --- log --- */
 
-static int log_request(int fd, int command, void *with, int length) {
-    struct strioctl s = {.ic_cmd = command, .ic_len = length, .ic_dp = with};
-    return ioctl(fd, I_STR, &s);
-}
-
 /* The next message of the log driver. */
 static struct log_ctl next_log(int fd, char *text, int room) {
     struct log_ctl control;
@@ -92,7 +87,7 @@ CASE(log_traces, "log(7D) I_TRCLOG") {
     int fd = open_stream("/dev/log");
     struct trace_ids ids = {.ti_mid = 4321, .ti_sid = -1, .ti_level = -1};
     char text[LOGMSGSZ];
-    check_eq(log_request(fd, I_TRCLOG, &ids, sizeof ids), 0);
+    check_eq(i_str(fd, I_TRCLOG, &ids, sizeof ids), 0);
     check_eq(strlog(4321, 7, 3, SL_TRACE, "traced %d of %d", 1, 2), 1);
     struct log_ctl c = next_log(fd, text, sizeof text);
     check_str(text, "traced 1 of 2");
@@ -106,7 +101,7 @@ CASE(log_sequence, "log(7D) I_TRCLOG") {
     int fd = open_stream("/dev/log");
     struct trace_ids ids = {.ti_mid = 4321, .ti_sid = -1, .ti_level = -1};
     char text[LOGMSGSZ];
-    check_eq(log_request(fd, I_TRCLOG, &ids, sizeof ids), 0);
+    check_eq(i_str(fd, I_TRCLOG, &ids, sizeof ids), 0);
     strlog(4321, 0, 1, SL_TRACE, "first");
     strlog(4321, 0, 1, SL_TRACE, "second");
     long first = next_log(fd, text, sizeof text).seq_no;
@@ -118,7 +113,7 @@ CASE(log_filters, "log(7D) I_TRCLOG") {
     int fd = open_stream("/dev/log");
     struct trace_ids ids[] = {{.ti_mid = 4321, .ti_sid = 5, .ti_level = 2}, {.ti_mid = 4322, .ti_sid = -1, .ti_level = -1}};
     char text[LOGMSGSZ];
-    check_eq(log_request(fd, I_TRCLOG, ids, sizeof ids), 0);
+    check_eq(i_str(fd, I_TRCLOG, ids, sizeof ids), 0);
     strlog(4321, 6, 1, SL_TRACE, "other minor");
     strlog(4321, 5, 3, SL_TRACE, "level too high");
     strlog(4323, 5, 1, SL_TRACE, "other module");
@@ -133,7 +128,7 @@ CASE(log_filters, "log(7D) I_TRCLOG") {
 CASE(log_errors, "log(7D) I_ERRLOG") {
     int fd = open_stream("/dev/log");
     char text[LOGMSGSZ];
-    check_eq(log_request(fd, I_ERRLOG, NULL, 0), 0);
+    check_eq(i_str(fd, I_ERRLOG, NULL, 0), 0);
     strlog(4321, 1, 1, SL_TRACE, "not an error");
     strlog(4321, 1, 1, SL_ERROR | SL_FATAL, "failed: %s", "so");
     struct log_ctl c = next_log(fd, text, sizeof text);
@@ -143,8 +138,8 @@ CASE(log_errors, "log(7D) I_ERRLOG") {
 CASE(log_bad_request, "log(7D) EINVAL") {
     int fd = open_stream("/dev/log");
     struct trace_ids ids = {.ti_mid = -1};
-    check_errno(log_request(fd, I_TRCLOG, &ids, sizeof ids - 1), EINVAL);
-    check_errno(log_request(fd, LOGCTL | 99, NULL, 0), EINVAL);
+    check_errno(i_str(fd, I_TRCLOG, &ids, sizeof ids - 1), EINVAL);
+    check_errno(i_str(fd, LOGCTL | 99, NULL, 0), EINVAL);
 }
 
 /* --- sad --- */

@@ -250,6 +250,12 @@ static UNUSED void harness_message(int line, int fd, const char *ctl, const char
         check_str(text_, EXPECTED); \
     } while (0)
 
+/* I_STR of so many bytes, for as long as it takes by default; what the module or driver says. */
+static UNUSED int i_str(int fd, int command, void *with, int length) {
+    struct strioctl s = {.ic_cmd = command, .ic_len = length, .ic_dp = with};
+    return ioctl(fd, I_STR, &s);
+}
+
 /* --- readiness --- */
 
 /* revents within a time in milliseconds. */

@@ -1,6 +1,6 @@
 //! Modules and devices by name: the tables that System V calls fmodsw and cdevsw. What comes built in is registered at
-//! start, a program's own at any time, and others are loaded by their names; nothing is ever taken out, so that looking takes no lock: open(2) and stat(2) of any name look,
-//! wherever they are called.
+//! start, a program's own at any time, and others are loaded by their names. Nothing is ever taken out, so that looking
+//! takes no lock: open(2) and stat(2) of any name look, wherever they are called.
 
 use core::ffi::c_int;
 use core::ptr::{self, null_mut};
@@ -171,6 +171,14 @@ pub enum Kind {
 
 /// Where modules and drivers come from that nobody has registered: finds one by its name, if there is one.
 pub static LOADER: Hook<fn(&str, Kind) -> Option<&'static streamtab>> = Hook::new();
+
+/// The variable whose folders a loader looks into.
+pub const FOLDERS: &str = "HEADWATER_MODULES";
+
+/// The folders that its value names.
+pub fn folders(value: &str) -> impl Iterator<Item = &str> {
+    value.split(':').filter(|folder| !folder.is_empty())
+}
 
 /// The module of this name, loaded now if need be. Not in a signal handler, and outside of perimeters.
 pub fn module(name: &[u8]) -> Option<&'static Entry> {

@@ -370,7 +370,7 @@ fn timers_run_in_their_perimeter_in_order_until_taken_back() {
         now: || 1_000_000_000,
         set_alarm: |_| (),
     });
-    let tick = 1_000_000_000 / timer::HZ;
+    let tick = timer::TICK;
     // SAFETY: inside where it must be.
     unsafe {
         assert_eq!(

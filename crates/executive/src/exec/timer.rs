@@ -19,7 +19,8 @@ pub type Callback = unsafe extern "C-unwind" fn(*mut c_void);
 
 /// Ticks of timeout(9F) in a second.
 pub const HZ: u64 = 100;
-const TICK: u64 = 1_000_000_000 / HZ;
+/// Nanoseconds of one.
+pub const TICK: u64 = 1_000_000_000 / HZ;
 
 /// What the timers need of the process.
 #[derive(Clone, Copy)]

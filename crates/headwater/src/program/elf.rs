@@ -5,7 +5,7 @@ use std::path::Path;
 
 use headwater_host::image::{MACHINE, SANITIZERS};
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, Sym, SymbolTable};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 use super::Obstacle;
@@ -70,8 +70,7 @@ fn sanitizer<'data>(
     endian: Endianness,
     data: impl ReadRef<'data>,
 ) -> object::read::Result<Option<&'static str>> {
-    let sections = header.sections(endian, data)?;
-    let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+    let symbols = dynamic_symbols(header, endian, data)?;
     for symbol in symbols.iter() {
         let name = symbol.name(endian, symbols.strings())?;
         if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| init.to_bytes() == name) {
@@ -79,6 +78,15 @@ fn sanitizer<'data>(
         }
     }
     Ok(None)
+}
+
+fn dynamic_symbols<'data, R: ReadRef<'data>>(
+    header: &FileHeader64<Endianness>,
+    endian: Endianness,
+    data: R,
+) -> object::read::Result<SymbolTable<'data, FileHeader64<Endianness>, R>> {
+    let sections = header.sections(endian, data)?;
+    sections.symbols(endian, data, elf::SHT_DYNSYM)
 }
 
 /// What a shared object of this machine defines for others; `None` of any other file.
@@ -89,8 +97,7 @@ pub fn defined(path: &Path) -> Option<Vec<String>> {
     if header.e_machine(endian).0 != MACHINE {
         return None;
     }
-    let sections = header.sections(endian, &cache).ok()?;
-    let symbols = sections.symbols(endian, &cache, elf::SHT_DYNSYM).ok()?;
+    let symbols = dynamic_symbols(header, endian, &cache).ok()?;
     let there = symbols.iter().filter(|symbol| !symbol.is_undefined(endian));
     let names = there.filter_map(|symbol| symbol.name(endian, symbols.strings()).ok());
     Some(

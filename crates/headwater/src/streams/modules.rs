@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use headwater_streams::exec::registry;
+use headwater_streams::exec::registry::{self, FOLDERS};
 use serde::Serialize;
 
 use crate::program::elf;
 use crate::stat::{lines, print, table};
-
-const VARIABLE: &str = "HEADWATER_MODULES";
 
 #[derive(clap::Args)]
 pub struct Modules {
@@ -33,11 +31,11 @@ struct Module {
 
 impl Modules {
     pub fn execute(&self) -> Result<(), String> {
-        let folders = env::var(VARIABLE).unwrap_or_default();
+        let value = env::var(FOLDERS).unwrap_or_default();
         let mut all: Vec<Module> = built_in().collect();
-        for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
+        for folder in registry::folders(&value) {
             let found = in_folder(Path::new(folder));
-            all.extend(found.map_err(|e| format!("{VARIABLE}: {folder}: {e}"))?);
+            all.extend(found.map_err(|e| format!("{FOLDERS}: {folder}: {e}"))?);
         }
         shadow(&mut all);
         // A reader that has had enough ends us by SIGPIPE.
