@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
+use crate::lab::source;
+
 /// Builds `c/NAME.c` with `flags` and returns the program's path.
 pub fn program(name: &str, flags: &[&str]) -> PathBuf {
     static BUILT: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
@@ -31,7 +33,7 @@ pub fn modules(from: &Path, to: &Path) {
 
 /// Where the headers are.
 pub fn include() -> String {
-    crate::lab::source("../../include").display().to_string()
+    source("../../include").display().to_string()
 }
 
 /// Has the C compiler make `to` of `source`.
@@ -54,9 +56,7 @@ pub fn cc<'a>(
 }
 
 fn build(name: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("c")
-        .join(format!("{name}.c"));
+    let source = source(&format!("c/{name}.c"));
     let to = folder().join(format!("{name}{}", flags.concat().replace(['/', '='], "")));
     let always = "-g -Wall -Wextra -Werror -pthread -D_GNU_SOURCE";
     let own = if flags.is_empty() { &["-O1"] } else { flags };

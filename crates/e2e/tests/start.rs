@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use headwater_e2e::compile;
-use headwater_e2e::lab::library;
+use headwater_e2e::lab::{library, source};
 use headwater_testkit::needs;
 
 const PATIENCE: &str = "30";
@@ -421,19 +421,10 @@ fn a_set_user_id_program_trusts_no_variable() {
     let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
     open(folder.path(), 0o777).expect("our own folder");
     std::fs::copy(library(), at("libheadwater.so.0")).expect("a copy of the library");
-    let built = Command::new("cc")
-        .arg("-o")
-        .args([
-            at("own"),
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("c/start.c"),
-        ])
-        .arg(at("libheadwater.so.0"))
-        .arg(format!(
-            "-Wl,-rpath,{},--no-as-needed",
-            folder.path().display()
-        ))
-        .status();
-    assert!(built.expect("cc is installed").success());
+    let library = at("libheadwater.so.0");
+    let linking = format!("-Wl,-rpath,{},--no-as-needed", folder.path().display());
+    let libraries = [library.to_str().expect("a plain name"), &linking];
+    compile::cc([], &source("c/start.c"), &at("own"), libraries);
     let lines = at("lines");
     let variables = [(
         "HEADWATER_STATS_FILE",

@@ -53,10 +53,7 @@ fn liburings_own_example_sends() {
     for zero_copy in ["-z0", "-z1"] {
         let lab = both(|lab: &Lab| {
             let program = lab.path("send-zerocopy");
-            let mut cc = Command::new("cc");
-            cc.args(["-O1", "-o"]).arg(&program).arg(example(lab));
-            let built = cc.args(["-luring", "-pthread"]).status();
-            assert!(built.expect("a C compiler").success());
+            compile::cc(["-O1"], &example(lab), &program, ["-luring", "-pthread"]);
             let port = network::free_port();
             let mut server = lab.command("/usr/bin/python3");
             server.args(["-c", COUNT, &port.to_string()]);
