@@ -24,9 +24,9 @@ use crate::{guard, look, switch, takeover, unseen};
 pub use crate::outcome::{Moved, Own, Step, moved, partial};
 use peek::Peek;
 pub use sink::Sink;
-use step::is_at_mark;
+pub(crate) use step::is_at_mark;
 pub use step::{step, take_now};
-pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait};
+pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait, wait_for};
 use wait::{Limit, pin};
 
 /// Receives into `iov`, as recv(2) does. `None`: make the C library's own call instead.

@@ -22,7 +22,7 @@ const CHUNK: usize = 16 << 10;
 /// Messages between two updates of what `headwater stat` shows.
 const TOTALS_EVERY: u64 = 1024;
 /// Flags that only the kernel can serve.
-const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
+const KERNEL_FLAGS: i32 = libc::MSG_OOB | libc::MSG_ZEROCOPY;
 
 enum Step<'a> {
     Sent,
@@ -196,6 +196,10 @@ fn leave_ring(c: &Conn, v: &View<'_>) -> Step<'static> {
 fn carried(c: &'static Conn, fd: i32, iov: &[iovec], flags: i32, own: Own<'_>) -> Option<Moved> {
     // SAFETY: a thread that is cancelled here leaves nothing behind that needs dropping.
     unsafe { next::pthread_testcancel() };
+    if flags & libc::MSG_FASTOPEN != 0 {
+        // It asks for a connection, tcp(7), and is refused where there is one, whatever has become of that.
+        return None;
+    }
     let mut buffers = Buffers::new(iov);
     if buffers.left == 0 {
         let looks = pins::entered();

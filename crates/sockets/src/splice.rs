@@ -226,11 +226,15 @@ fn once(
             waited.unwrap_or(Ok(()))
         } else if at_once || c.found_nonblocking() {
             break Err(EAGAIN);
+        } else if recv::is_at_mark(c, &v) {
+            // An urgent byte that no receive has gone over ends what the kernel waits for.
+            break Ok(());
         } else if !recv::hold(c, &v, looks, pinned) {
             break Err(EBADF);
         } else {
             let limit = || recv::deadline(c.record().receive_timeout.load(Ordering::Relaxed));
-            recv::wait(c, &v, *end.get_or_insert_with(limit))
+            let events = libc::POLLIN | libc::POLLRDHUP | libc::POLLPRI;
+            recv::wait_for(c, &v, events, *end.get_or_insert_with(limit))
         };
         if let Err(e) = waited {
             break Err(e);

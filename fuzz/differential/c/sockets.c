@@ -50,6 +50,22 @@ OP(pair) { /* both ends' slots */
     put(a[1], at_once(accept(l, NULL, NULL)));
     return close(l);
 }
+OP(pair6) { /* both ends' slots, the way: both by IPv6; the caller by IPv4, whom the other sees mapped */
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = a[2] ? in6addr_any : in6addr_loopback};
+    struct sockaddr_in to;
+    socklen_t len = sizeof at;
+    int l = socket(AF_INET6, SOCK_STREAM, 0), c = socket(a[2] ? AF_INET : AF_INET6, SOCK_STREAM, 0), off = 0;
+    if (setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) || bind(l, (struct sockaddr *)&at, len) ||
+        listen(l, 5) || getsockname(l, (struct sockaddr *)&at, &len))
+        return -1;
+    loopback(&to);
+    to.sin_port = at.sin6_port;
+    if (a[2] ? connect(c, (struct sockaddr *)&to, sizeof to) : connect(c, (struct sockaddr *)&at, len))
+        return -1;
+    put(a[0], at_once(c));
+    put(a[1], at_once(accept(l, NULL, NULL)));
+    return close(l);
+}
 OP(warm) { /* both ends' slots: enough is exchanged for a connection to be carried */
     char c[64];
     for (int i = 0; i < 8; i++)
@@ -91,6 +107,88 @@ OP(sendfile) { /* slot, bytes, from */
     int e = errno;
     tell(" at %ld", (long)at);
     close(file);
+    errno = e;
+    return r;
+}
+/* Are these the ends of one connection? */
+static int are_ends(int f, int g) {
+    struct sockaddr_storage names[4];
+    memset(names, 0, sizeof names);
+    for (int i = 0; i < 4; i++) {
+        socklen_t len = sizeof *names;
+        int of = i < 2 ? f : g;
+        if (i % 2 ? getpeername(of, (struct sockaddr *)&names[i], &len) : getsockname(of, (struct sockaddr *)&names[i], &len))
+            return 0;
+    }
+    return !memcmp(&names[0], &names[3], sizeof *names) && !memcmp(&names[1], &names[2], sizeof *names);
+}
+/* What there is to receive, of so many bytes, is taken in pieces of that length; how it ended. Does it go on as it began? Behind a
+ * shutdown an end is no end: more comes as there is room for it. */
+static const char *drained(int f, long piece, size_t want, size_t *taken, int *spoilt) {
+    char b[5000];
+    ssize_t n;
+    for (int tries = 0; tries < 100; tries++) {
+        while ((n = recv(f, b, piece, MSG_DONTWAIT)) > 0) {
+            tries = 0;
+            for (ssize_t i = 0; i < n; i++)
+                *spoilt |= b[i] != (char)((*taken)++ * 7);
+        }
+        if ((n < 0 && errno != EAGAIN) || *taken >= want)
+            break;
+        usleep(1000);
+    }
+    return n == 0 ? "end" : strerrorname_np(errno);
+}
+OP(pour) { /* slot, bytes of each piece, the other end's slot, bytes that this takes at a time, what is done when it is full */
+    enum { NOTHING, CLOSES, SHUTS, OTHER_CLOSES };
+    char b[5000];
+    size_t sent = 0, taken = 0;
+    ssize_t n;
+    int f = fd[a[0]], g = fd[a[2]], spoilt = 0, ignored = 0;
+    /* What only this step holds, and holds both ends of: what fits is not the same in a ring, and shows nowhere else. */
+    if (f == g || !are_ends(f, g))
+        return 0;
+    size_t before = 0;
+    tell(" %s", drained(g, a[3], 0, &before, &ignored));
+    do {
+        for (long i = 0; i < a[1]; i++)
+            b[i] = (char)((sent + i) * 7);
+        n = send(f, b, a[1], MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent += n > 0 ? n : 0;
+    } while (n > 0 && sent < 64 << 20);
+    tell(" %s", n < 0 ? strerrorname_np(errno) : "no end");
+    if (a[4] == CLOSES)
+        op_close((long[]){a[0]});
+    if (a[4] == SHUTS)
+        tell(" %d", shutdown(f, SHUT_WR));
+    if (a[4] == OTHER_CLOSES) {
+        op_close((long[]){a[2]});
+        return 0;
+    }
+    const char *end = drained(g, a[3], sent, &taken, &spoilt);
+    tell(" %s", end);
+    /* What a reset loses has arrived by a ring. */
+    if (strcmp(end, "ECONNRESET"))
+        tell(" %s", taken == sent ? "all" : "not all");
+    if (spoilt)
+        tell(" and other data");
+    return 0;
+}
+OP(piped) { /* slot, bytes in a pipe, bytes asked for, the way: from the pipe, into it */
+    char b[MOST];
+    int p[2];
+    if (pipe2(p, O_NONBLOCK))
+        return -1;
+    ssize_t n = write(p[1], bytes(a[1]), a[1]);
+    ssize_t r = a[3] ? splice(fd[a[0]], NULL, p[1], NULL, a[2], SPLICE_F_NONBLOCK) : splice(p[0], NULL, fd[a[0]], NULL, a[2], SPLICE_F_NONBLOCK);
+    int e = errno;
+    /* How much of it is taken at a time is a matter of the pipe's pages. */
+    ssize_t left = read(p[0], b, sizeof b);
+    if (!a[3] || r < 0 || n < 0)
+        tell(" left %zd", left);
+    tell(" %04x", left > 0 ? hash(b, left) : 0);
+    close(p[0]);
+    close(p[1]);
     errno = e;
     return r;
 }

@@ -202,7 +202,7 @@ static int lasts(const char *name, const long *a) {
         ms = a[0];
     if (!strncmp(name, "epoll_wait", 10) || !strncmp(name, "epoll_pwait", 11) || !strcmp(name, "t_poll") || !strcmp(name, "t_epoll_wait"))
         ms = a[2];
-    if (!strcmp(name, "t_flood") || !strcmp(name, "t_urgent"))
+    if (!strcmp(name, "t_flood") || !strcmp(name, "t_urgent") || !strcmp(name, "pour"))
         ms = 2500;
     if (!strcmp(name, "t_refused"))
         ms = 1000;

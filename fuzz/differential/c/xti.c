@@ -16,6 +16,11 @@ struct known_address {
     unsigned len;
     char at[64];
 };
+static struct netbuf stored(struct known_address *k) { return (struct netbuf){.len = k->len, .buf = k->at}; }
+static void store(struct known_address *k, struct netbuf n) {
+    k->len = n.len <= sizeof k->at ? n.len : 0;
+    memcpy(k->at, n.buf, k->len);
+}
 _Static_assert(sizeof(struct known_address[PROVIDERS][ADDRESSES]) <= SHARED, "fits");
 static struct known_address *known_address(int provider, long which) {
     return (struct known_address *)shared + provider * ADDRESSES + which % ADDRESSES;
@@ -23,6 +28,17 @@ static struct known_address *known_address(int provider, long which) {
 
 /* What lies in a slot, and the requests that were heard there. */
 static int provider_of[SLOTS], heard_of[SLOTS], sequence[SLOTS][8];
+/* Who is connected with whom, by what was asked for and granted: whom each called; or who called, and where that was heard. */
+static struct known_address own_of[SLOTS], called_by[SLOTS], caller_of[SLOTS], heard_at[SLOTS], callers[SLOTS][8];
+static void connects(int slot, struct netbuf to) {
+    store(&called_by[slot], to);
+    caller_of[slot].len = 0;
+}
+static void accepts(int slot, int on, int which) {
+    caller_of[on] = callers[slot][which];
+    heard_at[on] = own_of[slot];
+    called_by[on].len = 0;
+}
 
 static const char *reason(int t) {
     static const char *const names[] = {
@@ -96,6 +112,7 @@ OP(t_open) { /* slot, provider, non-blocking */
         tell(" can't push timod");
     provider_of[a[0]] = a[1] % PROVIDERS;
     heard_of[a[0]] = 0;
+    own_of[a[0]].len = called_by[a[0]].len = caller_of[a[0]].len = 0;
     return put(a[0], f);
 }
 OP(t_turn) { /* slot */
@@ -115,6 +132,7 @@ OP(t_bind) { /* slot, address (-1: any), qlen */
     struct known_address *k = known_address(provider_of[a[0]], place(a[1]));
     if (a[1] >= 0 && !k->len && ret.addr.len <= sizeof k->at)
         memcpy(k->at, seen, k->len = ret.addr.len);
+    store(&own_of[a[0]], ret.addr);
     tell_address(a[0], ret.addr);
     tell(" qlen %u", ret.qlen);
     return 0;
@@ -195,6 +213,8 @@ OP(t_connect) { /* slot, address, bytes of data, room */
     char to[80], by[LONGEST];
     struct t_call call = {.addr = address(a[0], a[1], to), .udata = filled(bytes(place(a[2])), a[2])}, got = call_for(by, a[3]);
     int r = t_connect(fd[a[0]], &call, a[3] < 0 ? NULL : &got);
+    if (r == 0 || t_errno == TNODATA)
+        connects(a[0], call.addr);
     if (r == 0 && a[3] >= 0)
         tell_call(a[0], &got, a[3]);
     return answer(a[0], r);
@@ -212,7 +232,7 @@ OP(t_listen) { /* slot, room */
     struct t_call got = call_for(from, a[1]);
     int r = t_listen(fd[a[0]], &got), t = t_errno;
     if (r == 0 || t == TBUFOVFLW)
-        sequence[a[0]][heard_of[a[0]]++ & 7] = got.sequence;
+        sequence[a[0]][heard_of[a[0]] & 7] = got.sequence, store(&callers[a[0]][heard_of[a[0]]++ & 7], got.addr);
     if (r == 0)
         tell_call(a[0], &got, a[1]);
     t_errno = t;
@@ -224,7 +244,10 @@ static int heard_before(int slot, long back) {
 }
 OP(t_accept) { /* slot, slot to accept on, which request, bytes of data */
     struct t_call call = {.udata = filled(bytes(place(a[3])), a[3]), .sequence = heard_before(a[0], a[2])};
-    return answer(a[0], t_accept(fd[a[0]], fd[a[1]], &call));
+    int r = t_accept(fd[a[0]], fd[a[1]], &call);
+    if (r == 0)
+        accepts(a[0], a[1], (heard_of[a[0]] - 1 - a[2]) & 7);
+    return answer(a[0], r);
 }
 OP(t_snddis) { /* slot, which request (-1: the connection), bytes of data */
     if (t_getstate(fd[a[0]]) == T_OUTREL && t_look(fd[a[0]]) > 0)
@@ -268,23 +291,28 @@ static int is_same(int provider, struct netbuf a, struct netbuf b) {
         return ((struct sockaddr_in *)a.buf)->sin_port == ((struct sockaddr_in *)b.buf)->sin_port;
     return a.len == b.len && !memcmp(a.buf, b.buf, a.len);
 }
-/* Is each the other end of the other? By messages that is not known any more as soon as an end waits: -1. */
+static int is_known_as(int provider, struct known_address *a, struct known_address *b) {
+    return a->len && b->len && is_same(provider, stored(a), stored(b));
+}
+/* Has the one called, and the other heard of it and accepted? */
+static int has_called(int slot, int other) {
+    int p = provider_of[slot];
+    return is_known_as(p, &called_by[slot], &heard_at[other]) && is_known_as(p, &own_of[slot], &caller_of[other]);
+}
 static int is_other_end(int slot, int other) {
-    char at[2][LONGEST], to[2][LONGEST];
-    struct t_bind here[2], there[2];
-    if (provider_of[slot] != provider_of[other])
-        return 0;
-    for (int i = 0; i < 2; i++) {
-        here[i].addr = space(at[i], LONGEST), there[i].addr = space(to[i], LONGEST);
-        if (t_getprotaddr(fd[i ? other : slot], &here[i], &there[i]) < 0 || !here[i].addr.len || !there[i].addr.len)
-            return -1;
-    }
-    return is_same(provider_of[slot], here[0].addr, there[1].addr) && is_same(provider_of[slot], here[1].addr, there[0].addr);
+    return provider_of[slot] == provider_of[other] && (has_called(slot, other) || has_called(other, slot));
+}
+/* Its own other end? By messages that is not known any more as soon as an end waits. */
+static int is_with_itself(int slot) {
+    char at[LONGEST], to[LONGEST];
+    struct t_bind here = {.addr = space(at, LONGEST)}, there = {.addr = space(to, LONGEST)};
+    return t_getprotaddr(fd[slot], &here, &there) == 0 && here.addr.len && there.addr.len &&
+        is_same(provider_of[slot], here.addr, there.addr);
 }
 /* These flags; nothing is expedited by packets of SCTP, which come to who is connected with itself: by messages it goes ahead of
  * what came before it, else it is received as it came. */
 static int sending(int slot, long flags) {
-    if (provider_of[slot] != SCTP_T || !(flags & T_EXPEDITED) || is_other_end(slot, slot) != 1)
+    if (provider_of[slot] != SCTP_T || !(flags & T_EXPEDITED) || !is_with_itself(slot))
         return flags;
     return flags & ~T_EXPEDITED;
 }

@@ -357,6 +357,6 @@ fn kernel_step<S: Sink>(
 
 /// Is an urgent byte the next one that the kernel has? What comes before it is read apart. An urgent byte never goes by the ring,
 /// nor anything after it.
-pub(super) fn is_at_mark(c: &Conn, v: &View<'_>) -> bool {
+pub(crate) fn is_at_mark(c: &Conn, v: &View<'_>) -> bool {
     Tx(v.inn().send.tx.load(Ordering::Relaxed)).has(TCPONLY) && sys::is_at_mark(c.fd())
 }

@@ -95,6 +95,16 @@ const GATHER: u32 = 16;
 
 /// Waits until there may be something: spin, then arm, look again, sleep.
 pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Result<(), i32> {
+    wait_for(c, v, libc::POLLIN | libc::POLLRDHUP, deadline)
+}
+
+/// The same, for these events where the kernel tells of them.
+pub fn wait_for(
+    c: &'static Conn,
+    v: &View<'static>,
+    events: i16,
+    deadline: Option<u64>,
+) -> Result<(), i32> {
     // Only a ring can be watched by spinning, and no reader that the kernel serves sees what its peer has shut or closed.
     if v.inn().receive.re.load(Ordering::Relaxed) & 1 == 1 && !switch::is_pinned(v.inn()) {
         let peer = &v.peer().cpu;
@@ -123,7 +133,7 @@ pub fn wait(c: &'static Conn, v: &View<'static>, deadline: Option<u64>) -> Resul
     takeover::publish_totals(c, v);
     let is_readable = || switch::readable(v);
     pins::sleep(c, v, Sleep::Reading, is_readable, || {
-        sleep(c, v, libc::POLLIN | libc::POLLRDHUP, deadline, &c.reading)
+        sleep(c, v, events, deadline, &c.reading)
     })
 }
 

@@ -126,7 +126,13 @@ impl Maker {
     }
 
     fn pair(&mut self, p: usize, t: usize, a: i64, b: i64) {
-        self.say(p, t, "pair", &[a, b]);
+        match self.one_in(5) {
+            true => {
+                let way = self.below(2);
+                self.say(p, t, "pair6", &[a, b, way]);
+            }
+            false => self.say(p, t, "pair", &[a, b]),
+        }
         // An edge may be told twice when a connection is taken over.
         if self.has_sets() || !self.one_in(6) {
             self.say(p, t, "warm", &[a, b]);
@@ -236,6 +242,7 @@ impl Maker {
             libc::MSG_DONTWAIT | libc::MSG_EOR,
             libc::MSG_CONFIRM,
             libc::MSG_DONTROUTE,
+            libc::MSG_ZEROCOPY,
         ];
         let urgent = if self.is_urgent() { libc::MSG_OOB } else { 0 };
         let quiet = if self.one_in(2) {
@@ -250,7 +257,10 @@ impl Maker {
         let slot = self.conn(p);
         let (n, m, k) = (self.length(), self.length(), self.length());
         let flags = self.send_flags();
-        match self.below(10) {
+        if self.pours() {
+            return self.pour(p, t, slot);
+        }
+        match self.below(11) {
             0..=2 => self.say(p, t, "write", &[slot, n]),
             3 | 4 => self.say(p, t, "send", &[slot, n, flags]),
             5 => {
@@ -260,8 +270,28 @@ impl Maker {
             6 => self.say(p, t, "writev", &[slot, n, m, k]),
             7 => self.say(p, t, "sendmsg", &[slot, n, m, flags]),
             8 => self.say(p, t, "sendmmsg", &[slot, n, m, flags]),
+            9 => {
+                let way = self.below(2);
+                self.say(p, t, "piped", &[slot, n, m, way]);
+            }
             _ => self.say(p, t, "sendfile", &[slot, n, k]),
         }
+    }
+
+    /// Where nobody else may take what is poured, or be woken by it in the midst.
+    fn pours(&mut self) -> bool {
+        let alone = matches!(self.mix, Mix::Transfer | Mix::Ready | Mix::Options);
+        alone && self.pen.script.threads == 1 && self.one_in(25)
+    }
+
+    /// Fills a connection, whose other end is as a rule the slot beside it, and empties it again.
+    fn pour(&mut self, p: usize, t: usize, slot: i64) {
+        let (piece, room) = (
+            self.of(&[1000, 4096, 5000, 777]),
+            self.of(&[5000, 4999, 600]),
+        );
+        let what = self.of(&[0, 0, 1, 2, 3]);
+        self.say(p, t, "pour", &[slot, piece, slot ^ 1, room, what]);
     }
 
     /// One that means nothing to TCP, or that no program may set; seldom.
@@ -276,6 +306,7 @@ impl Maker {
             libc::MSG_SYN,
             libc::MSG_RST,
             libc::MSG_WAITFORONE,
+            libc::MSG_FASTOPEN,
             0x40000,
             i32::MIN,
         ])

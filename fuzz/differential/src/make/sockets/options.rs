@@ -37,7 +37,7 @@ const TABLE: &[(i32, i32, &[i64])] = &[
     (SOL_SOCKET, libc::SO_LOCK_FILTER, &[0]),
     (SOL_SOCKET, libc::SO_BINDTODEVICE, &[0]),
     (SOL_SOCKET, libc::SO_DETACH_FILTER, &[0]),
-    (SOL_SOCKET, libc::SO_ZEROCOPY, &[0, 2]),
+    (SOL_SOCKET, libc::SO_ZEROCOPY, &[0, 1, 2]),
     (SOL_SOCKET, 9999, &[1]),
     (IPPROTO_TCP, libc::TCP_NODELAY, &[1, -1]),
     (IPPROTO_TCP, libc::TCP_CORK, &[0]),

@@ -29,12 +29,14 @@ pub fn follow(slots: &mut Slots, step: &Step) {
     let p = step.process;
     let numbers = &step.numbers[..];
     let kind = match step.name.as_str() {
-        "pair" | "connect" | "accept" | "accept4" | "take" | "dup" | "dupfd" => Kind::Connection,
+        "pair" | "pair6" | "connect" | "accept" | "accept4" | "take" | "dup" | "dupfd" => {
+            Kind::Connection
+        }
         "pipe" => Kind::Pipe,
         "epoll_create" => Kind::Set,
         "listen" => Kind::Listener,
         "fdopen" => Kind::Stream,
-        "close" | "fclose" | "close_range" => Kind::Nothing,
+        "close" | "fclose" | "close_range" | "pour" => Kind::Nothing,
         "fork" => {
             let child = numbers.first().map_or(PROCESSES, |&n| n as usize);
             if slots.get(child).is_some_and(Option::is_none) {
@@ -51,7 +53,13 @@ pub fn follow(slots: &mut Slots, step: &Step) {
         _ => return,
     };
     let becomes = match (step.name.as_str(), numbers) {
-        ("pair" | "pipe", &[a, b, ..]) => vec![a, b],
+        ("pair" | "pair6" | "pipe", &[a, b, ..]) => vec![a, b],
+        // Who is full is closed, or the other end is.
+        ("pour", &[a, _, b, _, what]) => match what {
+            1 => vec![a],
+            3 => vec![b],
+            _ => Vec::new(),
+        },
         // What lies between is not known: as a rule, what was made between.
         ("close_range", &[a, b, flags]) if flags & 5 == 0 => (a.min(b)..=a.max(b)).collect(),
         ("close_range", _) => Vec::new(),
