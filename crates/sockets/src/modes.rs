@@ -30,26 +30,49 @@ pub fn effect(level: i32, name: i32, value: Option<i32>) -> Effect {
         (libc::SOL_SOCKET, name, Some(of)) if STAMPS.contains(&name) && of != 0 => Effect::Segments,
         (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF, _) => Effect::Segments,
         (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, _) => Effect::Segments,
+        (libc::IPPROTO_TCP, TCP_TX_DELAY, _) => Effect::Segments,
         _ => Effect::None,
     }
 }
 
-/// The time comes with what is received, or in the error queue for what was sent.
-const STAMPS: [i32; 3] = [
+/// The time comes with what is received, or in the error queue for what was sent. Each has a number of its own for times of 64 bits.
+const STAMPS: [i32; 6] = [
     libc::SO_TIMESTAMP,
     libc::SO_TIMESTAMPNS,
     libc::SO_TIMESTAMPING,
+    SO_TIMESTAMP_NEW,
+    SO_TIMESTAMPNS_NEW,
+    SO_TIMESTAMPING_NEW,
 ];
+const SO_TIMESTAMP_NEW: i32 = 63;
+const SO_TIMESTAMPNS_NEW: i32 = 64;
+const SO_TIMESTAMPING_NEW: i32 = 65;
+/// tcp(7) does not have it; `<linux/tcp.h>` does.
+const TCP_TX_DELAY: i32 = 37;
 
-/// May a socket be carried, by the modes and options that it came with?
+/// May a socket be carried, by the modes and options that it came with? Some it has from its listener.
 pub fn allow(fd: i32) -> bool {
-    let is = |name| {
-        let value = sys::sockopt::<i32>(fd, libc::SOL_SOCKET, name).ok();
-        effect(libc::SOL_SOCKET, name, value) != Effect::None
-    };
+    let value = |level, name| sys::sockopt::<i32>(fd, level, name).ok();
+    let is = |name| effect(libc::SOL_SOCKET, name, value(libc::SOL_SOCKET, name)) != Effect::None;
     // SIGIO is raised for what the kernel sees.
     let is_told = sys::fcntl(fd, libc::F_GETFL, 0).is_ok_and(|f| f & libc::O_ASYNC != 0);
-    !is_told && !is(libc::SO_PEEK_OFF) && !STAMPS.into_iter().any(is)
+    let is_paced = value(libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE).is_some_and(|rate| rate != -1);
+    let is_late = value(libc::IPPROTO_TCP, TCP_TX_DELAY).is_some_and(|delay| delay != 0);
+    !is_told
+        && !is(libc::SO_PEEK_OFF)
+        && !STAMPS.into_iter().any(is)
+        && !is_paced
+        && !is_late
+        && !is_filtered(fd)
+}
+
+/// Does a program of BPF look at each segment? Of one that came as such, and not as a list of instructions, the kernel says that it can't
+/// be had.
+fn is_filtered(fd: i32) -> bool {
+    match sys::sockopt_bytes(fd, libc::SOL_SOCKET, libc::SO_GET_FILTER, &mut []) {
+        Ok(instructions) => instructions > 0,
+        Err(errno) => errno == libc::EACCES,
+    }
 }
 
 /// Reads from the kernel what the program set before we looked after the socket.
@@ -80,6 +103,9 @@ pub fn low_water(fd: i32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::{AsRawFd, OwnedFd};
+
     use super::*;
 
     #[test]
@@ -104,5 +130,61 @@ mod tests {
         let tcp = |name| effect(libc::IPPROTO_TCP, name, Some(1));
         assert_eq!(tcp(libc::TCP_REPAIR), Effect::Kernel);
         assert_eq!(tcp(libc::TCP_NODELAY), Effect::None);
+        assert_eq!(tcp(TCP_TX_DELAY), Effect::Segments);
+    }
+
+    /// Lets all pass.
+    const PASS: libc::sock_filter = libc::sock_filter {
+        code: 6,
+        jt: 0,
+        jf: 0,
+        k: u32::MAX,
+    };
+
+    fn set<T>(fd: &impl AsRawFd, level: i32, name: i32, value: &T) {
+        let len = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the value is readable for its length, and what it leads to lives as long.
+        let set = unsafe {
+            libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const *value).cast(), len)
+        };
+        assert_eq!(set, 0, "{name}: {}", std::io::Error::last_os_error());
+    }
+
+    #[test]
+    fn what_was_set_before_the_connection_or_on_its_listener_counts() {
+        let mut pass = [PASS];
+        let filter = libc::sock_fprog {
+            len: 1,
+            filter: pass.as_mut_ptr(),
+        };
+        type Sets<'a> = &'a dyn Fn(&OwnedFd);
+        let numbers = STAMPS.map(|name| (libc::SOL_SOCKET, name, 1 << 4));
+        let others = [
+            (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 100_000_000),
+            (libc::IPPROTO_TCP, TCP_TX_DELAY, 1000),
+        ];
+        let filtered: Sets<'_> = &|fd| set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter);
+        let numbers: Vec<Box<dyn Fn(&OwnedFd)>> = (numbers.into_iter().chain(others))
+            .map(|(level, name, to)| {
+                Box::new(move |fd: &OwnedFd| set(fd, level, name, &to)) as Box<dyn Fn(&OwnedFd)>
+            })
+            .collect();
+        let all = numbers.iter().map(|set| &**set).chain([filtered]);
+        for (which, sets) in all.enumerate() {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+            let plain = TcpStream::connect(listener.local_addr().expect("its address"));
+            let plain = OwnedFd::from(plain.expect("a connection"));
+            let (first, _) = listener.accept().expect("accepted");
+            assert!(allow(plain.as_raw_fd()) && allow(first.as_raw_fd()));
+            sets(&plain);
+            assert!(!allow(plain.as_raw_fd()), "option {which} of a client");
+            let at = listener.local_addr().expect("its address");
+            let listener = OwnedFd::from(listener);
+            sets(&listener);
+            let listener = TcpListener::from(listener);
+            let _client = TcpStream::connect(at).expect("a connection");
+            let (accepted, _) = listener.accept().expect("accepted");
+            assert!(!allow(accepted.as_raw_fd()), "option {which} of a listener");
+        }
     }
 }
