@@ -181,6 +181,7 @@ impl Udp2 {
     /// Through the ring; `None`: it is of no use, the kernel carries this one.
     #[inline]
     fn put(&mut self, to: &Address, data: &[iovec], len: usize) -> Option<Outcome<()>> {
+        self.drop_ended();
         let way = match self.ways.find(to) {
             Way::Ring(way) => way,
             Way::Wire => return None,
@@ -202,6 +203,13 @@ impl Udp2 {
                 self.note_departures();
                 None
             }
+        }
+    }
+
+    #[inline(always)]
+    fn drop_ended(&mut self) {
+        if self.ways.drop_ended() {
+            self.note_departures();
         }
     }
 
@@ -377,6 +385,7 @@ impl Provider for Udp2 {
         if self.own.is_none() && self.raw.is_none() {
             return self.kernel.receive_from(into);
         }
+        self.drop_ended();
         if self.has_errors() {
             return Err(Refusal::new(TLOOK));
         }

@@ -1,5 +1,17 @@
 /* Connectionless service: unit data, its pieces, its vectors, its errors, its ends, on ticlts, udp and udp2. */
+#include <dirent.h>
+
 #include "datagrams.h"
+
+static int descriptors(void) {
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
 
 /* --- sending and receiving --- */
 
@@ -527,6 +539,47 @@ CASE(inherited, "XNS 5.2 t_sync(), fork(2)") {
     check(comes_from(&d, &i.at));
     join(child);
 }
+/* Sends, is answered, and stays until it is killed. */
+static void stay_known(void *with) {
+    static struct datagram d;
+    struct address own;
+    int fd = endpoint(&own);
+    send_text(fd, with, "met");
+    receive_text(fd, &d, "met");
+    send_text(fd, with, "known");
+    for (;;)
+        pause();
+}
+static void meet_and_lose(int fd, struct address *at, int n) {
+    static struct datagram d;
+    pid_t child[20];
+    for (int i = 0; i < n; i++) {
+        child[i] = spawn(stay_known, at);
+        receive_text(fd, &d, "met");
+        struct address from = address_of(&d.unit.addr);
+        send_text(fd, &from, "met");
+        receive_text(fd, &d, "known");
+    }
+    for (int i = 0; i < n; i++)
+        slay(child[i]);
+}
+/* Nothing is kept of them once a call is made. What is kept to ask for names, and whatever began with the first of them, is but little. */
+CASE(peers_that_were_killed, "XNS 5.2 t_sndudata(), SIGKILL") {
+    enum { MANY = 20, LITTLE = 3 };
+    static struct datagram d;
+    struct address own;
+    int fd = endpoint(&own);
+    meet_and_lose(fd, &own, 1);
+    int before = descriptors(), now = before + MANY;
+    meet_and_lose(fd, &own, MANY);
+    set_nonblock(fd, 1);
+    for (long until = now_ms() + PATIENCE; now > before + LITTLE && now_ms() < until; sleep_ms(1)) {
+        check_t(receive(fd, &d), TNODATA);
+        now = descriptors();
+    }
+    if (now > before + LITTLE)
+        fail("%d descriptors are left of %d peers that were killed; before: %d", now, MANY, before);
+}
 CASE(two_readers_of_a_process_each, "XNS 5.2 t_rcvudata()") {
     struct address at, own;
     int b = endpoint(&at), a = endpoint(&own);
@@ -575,4 +628,5 @@ SUITE(FOR(CLTS, there_and_back), FOR(CLTS, to_itself), FOR(CLTS, all_sizes), FOR
       FOR(CLTS, error_unseen_before_sending), FOR(CLTS, error_wakes), FOR(CLTS, error_before_a_datagram),
       FOR(CLTS, error_before_datagrams), FOR(CLTS, error_unseen_before_sending_to_others), FOR(CLTS, error_is_readable),
       FOR(CLTS, error_does_not_fit), FOR(CLTS, no_error), FOR(CLTS, address_moves_on), FOR(CLTS, unbound_again),
-      FOR(CLTS, copied_descriptor), FOR(CLTS, inherited), FOR(CLTS, two_readers_of_a_process_each))
+      FOR(CLTS, copied_descriptor), FOR(CLTS, inherited), FOR(LOSSLESS, peers_that_were_killed),
+      FOR(CLTS, two_readers_of_a_process_each))

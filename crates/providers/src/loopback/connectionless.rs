@@ -18,7 +18,7 @@ use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::buffers::{self, Sink, Source};
-use super::directory::{Entry, Lost, Route, map_ring};
+use super::directory::{self, Entry, Lost, Route, map_ring};
 use super::link::{from_hex, named, taken, to_hex};
 use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
@@ -37,6 +37,8 @@ pub struct Mailbox {
     routes: Vec<Route>,
     /// The one used last.
     last: usize,
+    /// Of [`directory::ended`], when they were looked through.
+    ended: u64,
     failures: VecDeque<Arrived>,
     /// The ring that was full when the endpoint was last used.
     blocked: Option<&'static Head>,
@@ -118,6 +120,7 @@ impl Mailbox {
             own: None,
             routes: Vec::new(),
             last: 0,
+            ended: 0,
             failures: VecDeque::new(),
             blocked: None,
             options: Remembered::default(),
@@ -182,6 +185,21 @@ impl Mailbox {
         self.routes.push(route);
         self.last = self.routes.len() - 1;
         Ok(Some(head))
+    }
+
+    /// Nothing is kept of owners that have gone.
+    #[inline(always)]
+    fn drop_ended(&mut self) {
+        if self.ended != directory::ended() {
+            self.drop_some();
+        }
+    }
+
+    #[cold]
+    fn drop_some(&mut self) {
+        self.ended = directory::ended();
+        self.routes.retain(|route| !route.is_over());
+        self.forget_blocked();
     }
 
     /// Nobody keeps a ring for who waits at it but its route.
@@ -278,6 +296,7 @@ impl Provider for Mailbox {
         if !opts.is_empty() {
             check_options(opts)?;
         }
+        self.drop_ended();
         let Some(head) = self.route(to)? else {
             self.fail(to, opts, libc::ECONNREFUSED);
             return Ok(());
@@ -295,6 +314,7 @@ impl Provider for Mailbox {
 
     #[inline]
     fn receive_from(&mut self, into: &mut Datagram<'_>) -> Outcome<()> {
+        self.drop_ended();
         if !self.failures.is_empty() {
             return Err(Refusal::new(TLOOK));
         }

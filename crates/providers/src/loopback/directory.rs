@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use headwater_host::guarded::Private;
 use headwater_host::handed::identity;
-use headwater_host::sync::{AtomicBool, Ordering};
+use headwater_host::sync::{AtomicBool, AtomicU64, Ordering};
 use headwater_host::{process, sys, table};
 use headwater_streams::attach::rights;
 use headwater_streams::background::{self, Keep};
@@ -25,28 +25,67 @@ const MOMENT: u64 = Duration::from_millis(1).as_nanos() as u64;
 
 /// The names of this process. Whoever waits for an answer answers for them too: the background thread may be what waits, or
 /// wait for who does.
-static NAMES: Private<Vec<Arc<Private<Option<Served>>>>> = Private::new(Vec::new());
+static NAMES: Private<Vec<Arc<Serving>>> = Private::new(Vec::new());
 
 fn answer_for_all() {
     let names = NAMES.with(|names| names.clone());
     for served in names {
-        served.with(|served| served.as_mut().map(Served::answer_all));
+        answer(&served);
     }
 }
 
+/// How many routes of this process have lost their owner.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// When this is another number than before, some of the routes may be [over](Route::is_over).
+#[inline(always)]
+pub fn ended() -> u64 {
+    ENDED.load(Ordering::Acquire)
+}
+
+/// A name that is being served; `None`: it is not any more.
+type Serving = Private<Option<Served>>;
+
 /// The name of an address, served until it is dropped.
 pub struct Entry {
-    served: Arc<Private<Option<Served>>>,
+    served: Arc<Serving>,
     name: i32,
 }
 
-/// `None` in the lock once it is over.
 struct Served {
     name: Owned,
     addr: Vec<u8>,
     /// memfd and bell.
     fds: [i32; 2],
-    senders: Vec<Owned>,
+    senders: Vec<Arc<Owned>>,
+}
+
+/// Whoever asks for the name is answered. Their ends are heard of by the background thread, which is not told within the lock.
+fn answer(served: &Arc<Serving>) -> Keep {
+    let fresh = served.with(|served| served.as_mut().map(Served::answer_all));
+    let Some(fresh) = fresh else {
+        return Keep::No;
+    };
+    for sender in fresh {
+        let number = sender.number();
+        let (list, ending) = (Arc::downgrade(served), sender);
+        // It says nothing: what is to be read is its end. Where there is no thread, the next one's question finds it.
+        let _ = background::watch(number, move || {
+            if let Some(served) = list.upgrade() {
+                served.with(|served| {
+                    let Some(served) = served else { return };
+                    served
+                        .senders
+                        .retain(|sender| !Arc::ptr_eq(sender, &ending));
+                });
+            }
+            Keep::No
+        });
+        if served.with(|served| served.is_none()) {
+            background::unwatch(number);
+        }
+    }
+    Keep::Yes
 }
 
 impl Entry {
@@ -61,15 +100,7 @@ impl Entry {
             senders: Vec::new(),
         })));
         let ours = Arc::clone(&served);
-        background::watch(number, move || {
-            ours.with(|served| match served {
-                Some(served) => {
-                    served.answer_all();
-                    Keep::Yes
-                }
-                None => Keep::No,
-            })
-        })?;
+        background::watch(number, move || answer(&ours))?;
         NAMES.with(|names| names.push(Arc::clone(&served)));
         Ok(Entry {
             served,
@@ -88,15 +119,20 @@ impl Drop for Entry {
     fn drop(&mut self) {
         background::unwatch(self.name);
         NAMES.with(|names| names.retain(|served| !Arc::ptr_eq(served, &self.served)));
-        drop(self.served.with(Option::take));
+        let served = self.served.with(Option::take);
+        for sender in served.iter().flat_map(|served| &served.senders) {
+            background::unwatch(sender.number());
+        }
     }
 }
 
 impl Served {
-    fn answer_all(&mut self) {
+    /// Those who were answered now.
+    fn answer_all(&mut self) -> Vec<Arc<Owned>> {
         // Those that have gone make room.
         self.senders
             .retain(|sender| !name::has_hung_up(sender.number()));
+        let known = self.senders.len();
         loop {
             match name::accept(self.name.number()) {
                 Ok(Some(sender)) => {
@@ -108,10 +144,10 @@ impl Served {
                         &self.fds,
                         false,
                     );
-                    self.senders.push(sender);
+                    self.senders.push(Arc::new(sender));
                 }
                 Ok(None) => {}
-                Err(_) => return,
+                Err(_) => return self.senders[known..].to_vec(),
             }
         }
     }
@@ -164,6 +200,7 @@ impl Route {
         let (number, told) = (connection.number(), Arc::clone(&gone));
         let watched = background::watch(number, move || {
             told.store(true, Ordering::Release);
+            ENDED.fetch_add(1, Ordering::Release);
             head.notify();
             Keep::No
         });

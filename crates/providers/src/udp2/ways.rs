@@ -12,7 +12,7 @@ use headwater_streams::head::Head;
 use super::here::Here;
 use super::names::{self, Name};
 use crate::loopback::connectionless::Own;
-use crate::loopback::directory::{Lost, Route};
+use crate::loopback::directory::{self, Lost, Route};
 use crate::loopback::{Owned, Space, name};
 
 /// Rings of others that are kept mapped.
@@ -63,6 +63,8 @@ pub struct Ways {
     rings: Vec<RingWay>,
     /// The one used last.
     last: usize,
+    /// Of [`directory::ended`], when they were looked through.
+    ended: u64,
     /// Places without one, and until when that holds.
     others: HashMap<Place, u64>,
     last_other: (Address, u64),
@@ -86,6 +88,20 @@ impl Ways {
             }
         }
         Way::Ring(&self.rings[self.last])
+    }
+
+    /// Nothing is kept of owners that have gone. Were there any?
+    #[inline(always)]
+    pub fn drop_ended(&mut self) -> bool {
+        self.ended != directory::ended() && self.drop_some()
+    }
+
+    #[cold]
+    fn drop_some(&mut self) -> bool {
+        self.ended = directory::ended();
+        let before = self.rings.len();
+        self.rings.retain(|way| !way.route.is_over());
+        self.rings.len() != before
     }
 
     /// Another of the rings?
