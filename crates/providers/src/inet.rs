@@ -7,6 +7,7 @@
 //!   coalesce    what TCP holds back                         batch   the same for datagrams     pace   when it goes
 //!   ahead       what TCP has read beyond what was asked for   run     large sends, which the kernel puts together
 //!   connection  a hidden TCP socket, driven through Fast Sockets where they carry it
+//!   keeper      sends what is held, when its endpoint ends and the kernel has no room
 //!   back_pressure  keeps batches of datagrams from running over a receiver
 //!   watching    when a receiver that waits had better look than sleep
 //!   undelivered what the network says of datagrams that did not arrive
@@ -18,6 +19,7 @@ mod back_pressure;
 mod batch;
 mod coalesce;
 mod connection;
+mod keeper;
 mod pace;
 mod run;
 pub mod settings;

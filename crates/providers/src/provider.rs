@@ -256,8 +256,8 @@ pub trait Provider: Send {
 
     /// What is held back goes to the kernel, as far as it takes it. Before fork and blocking.
     fn flush(&mut self) {}
-    /// The same before exec and exit, after which nobody sends the rest.
-    fn finish(&mut self) {
+    /// The same before exec and exit, after which nobody sends the rest. `last`: nor anything else.
+    fn finish(&mut self, _last: bool) {
         self.flush();
     }
     /// Is anything held back, for the flusher?

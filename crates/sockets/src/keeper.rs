@@ -6,16 +6,14 @@
 
 use core::time::Duration;
 
-use headwater_channel::bell;
-use headwater_host::counters::{self, Reason};
-use headwater_host::sync::Ordering;
-use headwater_host::{aside, process, sys};
-use syscalls::{Sysno, syscall};
-
 use crate::conn::Conn;
 use crate::reset::reset_if_unread;
 use crate::segment::View;
 use crate::{switch, takeover};
+use headwater_channel::bell;
+use headwater_host::counters::{self, Reason};
+use headwater_host::sync::Ordering;
+use headwater_host::{aside, process, sys};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
 const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
@@ -57,26 +55,13 @@ pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     c.record().holders.fetch_add(1, Ordering::AcqRel);
     bell::ring(v.peer_bell());
     bell::ring(v.own_bell());
-    let status = aside::run(|| {
-        // SAFETY: in a child that has this thread alone; what is forked makes bare system calls, and ends.
-        match unsafe { syscall!(Sysno::clone, libc::SIGCHLD, 0, 0, 0, 0) } {
-            Ok(0) => {}
-            Ok(_) => return 0,
-            Err(_) => return NONE,
-        }
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        0
-    });
-    let forked = status.is_some_and(|status| status != NONE << 8);
+    let forked = aside::leave(work);
     if !forked {
         v.own().holders.fetch_sub(1, Ordering::AcqRel);
         c.record().holders.fetch_sub(1, Ordering::AcqRel);
     }
     forked
 }
-
-/// How the child ends that could make no other.
-const NONE: i32 = 1;
 
 fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
     let Some([fd]) = become_nobody(c, v, [shadow]) else {

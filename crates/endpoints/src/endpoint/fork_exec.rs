@@ -1,7 +1,7 @@
 //! Endpoints when the process is copied, makes way for another image, or ends; and what the flusher sends meanwhile.
 
 use headwater_host::handed::{self, identity};
-use headwater_host::lifecycle::{self, Moment, Part};
+use headwater_host::lifecycle::{self, End, Moment, Part};
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle, Kind};
 use headwater_host::{process, sys};
@@ -31,9 +31,9 @@ pub(super) fn flush_due(_now: u64) {
 }
 
 /// Before exec, and the end of the process.
-fn finish_all() {
+fn finish_all(last: bool) {
     for e in all() {
-        e.look(|c| c.provider.finish());
+        e.look(|c| c.provider.finish(last));
     }
     headwater_sctp_stack::stack::flush_all();
 }
@@ -53,7 +53,8 @@ pub fn look_after_forks() {
 fn told(moment: &mut Moment) {
     match moment {
         Moment::Saving { variables, .. } => variables.push((VARIABLE, save())),
-        Moment::Ending(_) | Moment::Confining => finish_all(),
+        Moment::Ending(End::Exec) | Moment::Confining => finish_all(false),
+        Moment::Ending(End::Exit | End::AtOnce) => finish_all(true),
         Moment::Leaving => exiting(),
         _ => {}
     }

@@ -1,6 +1,7 @@
 //! A TCP socket of ours: hidden, not blocking, and driven through Fast Sockets where they look after it.
 
 use core::cell::Cell;
+use core::time::Duration;
 
 use headwater_host::sync::Ordering;
 use headwater_host::table::{self, Handle};
@@ -243,6 +244,24 @@ impl Socket {
             l_linger: 0,
         };
         let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+
+    /// It is to be reset by close(2), by the program's own wish or ours.
+    pub fn resets_on_close(&self) -> bool {
+        self.linger() == Some(0)
+    }
+
+    /// How long close(2) may wait for what is unsent, in nanoseconds.
+    pub fn lingers(&self) -> u64 {
+        let seconds = self.linger().unwrap_or(0);
+        Duration::from_secs(seconds).as_nanos() as u64
+    }
+
+    /// SO_LINGER, in seconds; `None`: it is off.
+    fn linger(&self) -> Option<u64> {
+        let linger = sys::sockopt::<[i32; 2]>(self.fd, libc::SOL_SOCKET, libc::SO_LINGER);
+        let [on, seconds] = linger.ok()?;
+        (on != 0).then_some(seconds.max(0) as u64)
     }
 
     /// ENOTCONN: the connection is over.

@@ -530,8 +530,8 @@ impl Provider for Tcp {
         self.send_kept();
     }
 
-    fn finish(&mut self) {
-        self.push_out();
+    fn finish(&mut self, last: bool) {
+        self.push_out(last);
         self.send_kept();
     }
 

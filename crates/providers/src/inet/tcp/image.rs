@@ -26,7 +26,7 @@ const BOUND: u32 = 8;
 impl Tcp {
     /// Phase, queue length, flags, what was read ahead, urgent bytes that were taken, the socket that was put aside, and connections not yet told of.
     pub(super) fn image(&mut self) -> String {
-        self.push_out();
+        self.push_out(false);
         self.socket.leave_to_kernel();
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let flags = flag(self.nodelay, NODELAY)

@@ -8,7 +8,7 @@ use headwater_tpi::error::{TFLOW, TLOOK};
 use libc::iovec;
 
 use super::super::coalesce::LARGE;
-use super::super::length;
+use super::super::{keeper, length};
 use super::Tcp;
 use crate::flusher::{self, Went};
 use crate::provider::{Outcome, Sending};
@@ -180,8 +180,9 @@ impl Tcp {
         }
     }
 
-    /// What is held goes out, if the peer takes anything at all: nobody sends it later.
-    pub fn push_out(&mut self) {
+    /// What is held goes out, if the peer takes anything at all: nobody sends it later. `last`: this end of the connection sends nothing
+    /// more, and never waits for a peer that does not read.
+    pub fn push_out(&mut self, last: bool) {
         let begun = sys::now();
         self.wait_for_any_room();
         self.end_run();
@@ -191,8 +192,30 @@ impl Tcp {
             self.socket.leave_to_kernel();
             self.send_held();
         }
-        while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < CLOSE_TIMEOUT
-        {
+        // A reset loses what the peer has not got, held or not.
+        if last && self.socket.resets_on_close() {
+            return self.held.clear();
+        }
+        let bound = match last {
+            true => self.socket.lingers(),
+            false => CLOSE_TIMEOUT,
+        };
+        self.wait_and_send(begun, bound);
+        if self.held.pending() == 0 || self.error.is_some() || !last {
+            return;
+        }
+        // What is in the ring goes before it, which is for Fast Sockets to send.
+        let is_plain = !self.socket.is_carried();
+        if is_plain && keeper::leave(self.socket.fd(), self.held.bytes(), self.release_due) {
+            self.held.clear();
+            self.release_due = false;
+        } else {
+            self.wait_and_send(begun, CLOSE_TIMEOUT);
+        }
+    }
+
+    fn wait_and_send(&mut self, begun: u64, bound: u64) {
+        while self.held.pending() > 0 && self.error.is_none() && sys::now() - begun < bound {
             let mut set = [sys::entry(self.socket.fd(), libc::POLLOUT)];
             let _ = sys::ppoll(&mut set, Some(CLOSE_TIMEOUT / 100));
             self.send_held();
@@ -201,7 +224,7 @@ impl Tcp {
 
     /// [`push_out`](Self::push_out) of an endpoint that closes.
     pub fn drain(&mut self) {
-        self.push_out();
+        self.push_out(true);
         self.held.clear();
     }
 }
