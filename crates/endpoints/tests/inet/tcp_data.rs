@@ -44,7 +44,7 @@ fn the_kernel_gathers_large_sends_on_while_it_has_no_room() {
         tcp.send(&io(&block), Sending::default()).ok()
     });
     assert!(gathers(&tcp), "a wait for room has ended the run");
-    tcp.finish();
+    tcp.finish(false);
     assert!(!gathers(&tcp));
 }
 
