@@ -157,34 +157,35 @@ mod tests {
             len: 1,
             filter: pass.as_mut_ptr(),
         };
-        type Sets<'a> = &'a dyn Fn(&OwnedFd);
-        let numbers = STAMPS.map(|name| (libc::SOL_SOCKET, name, 1 << 4));
+        let stamps = STAMPS.map(|name| (libc::SOL_SOCKET, name, Some(1 << 4)));
         let others = [
-            (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 100_000_000),
-            (libc::IPPROTO_TCP, TCP_TX_DELAY, 1000),
+            (
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                Some(100_000_000),
+            ),
+            (libc::IPPROTO_TCP, TCP_TX_DELAY, Some(1000)),
+            (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, None),
         ];
-        let filtered: Sets<'_> = &|fd| set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter);
-        let numbers: Vec<Box<dyn Fn(&OwnedFd)>> = (numbers.into_iter().chain(others))
-            .map(|(level, name, to)| {
-                Box::new(move |fd: &OwnedFd| set(fd, level, name, &to)) as Box<dyn Fn(&OwnedFd)>
-            })
-            .collect();
-        let all = numbers.iter().map(|set| &**set).chain([filtered]);
-        for (which, sets) in all.enumerate() {
+        for (level, name, number) in stamps.into_iter().chain(others) {
+            let sets = |fd: &OwnedFd| match number {
+                Some(number) => set(fd, level, name, &number),
+                None => set(fd, level, name, &filter),
+            };
             let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
             let plain = TcpStream::connect(listener.local_addr().expect("its address"));
             let plain = OwnedFd::from(plain.expect("a connection"));
             let (first, _) = listener.accept().expect("accepted");
             assert!(allow(plain.as_raw_fd()) && allow(first.as_raw_fd()));
             sets(&plain);
-            assert!(!allow(plain.as_raw_fd()), "option {which} of a client");
+            assert!(!allow(plain.as_raw_fd()), "option {name} of a client");
             let at = listener.local_addr().expect("its address");
             let listener = OwnedFd::from(listener);
             sets(&listener);
             let listener = TcpListener::from(listener);
             let _client = TcpStream::connect(at).expect("a connection");
             let (accepted, _) = listener.accept().expect("accepted");
-            assert!(!allow(accepted.as_raw_fd()), "option {which} of a listener");
+            assert!(!allow(accepted.as_raw_fd()), "option {name} of a listener");
         }
     }
 }
