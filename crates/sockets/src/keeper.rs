@@ -6,14 +6,15 @@
 
 use core::time::Duration;
 
-use crate::conn::Conn;
-use crate::reset::reset_if_unread;
-use crate::segment::View;
-use crate::{switch, takeover};
 use headwater_channel::bell;
 use headwater_host::counters::{self, Reason};
 use headwater_host::sync::Ordering;
 use headwater_host::{aside, process, sys};
+
+use crate::conn::Conn;
+use crate::reset::reset_if_unread;
+use crate::segment::View;
+use crate::{switch, takeover};
 
 /// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
 const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
@@ -63,24 +64,49 @@ pub fn fork(c: &Conn, v: &View<'_>, work: impl FnOnce()) -> bool {
     forked
 }
 
+/// What the kernel took in a step of a keeper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Took {
+    /// There is no more, or no more can be sent.
+    All,
+    Some,
+    Nothing,
+}
+
+/// Takes one `step` after the other, until all is sent, the peer has gone, or has taken nothing for long. True: all is.
+pub fn send_all(fd: i32, mut step: impl FnMut() -> Took) -> bool {
+    let mut since = sys::now();
+    loop {
+        match step() {
+            Took::All => return true,
+            Took::Some => since = sys::now(),
+            Took::Nothing => {}
+        }
+        let told = sys::poll_for(fd, libc::POLLOUT, SLICE);
+        let gone = told & (libc::POLLERR | libc::POLLHUP) != 0;
+        if gone || sys::now() - since > STALL_TIMEOUT {
+            return false;
+        }
+    }
+}
+
 fn keep(c: &'static Conn, v: &View<'static>, shadow: i32, then: Then) {
     let Some([fd]) = become_nobody(c, v, [shadow]) else {
         return;
     };
     let buf = buffer(0);
     let mut withdrawn = 0;
-    let mut since = sys::now();
-    while switch::must_withdraw(v) && !switch::withdraw_by(c, v, fd, buf) {
-        let now = v.record.sending.withdrawn.load(Ordering::Relaxed);
-        if now != withdrawn {
-            (withdrawn, since) = (now, sys::now());
+    send_all(fd, || {
+        if !switch::must_withdraw(v) || switch::withdraw_by(c, v, fd, buf) {
+            return Took::All;
         }
-        let told = sys::poll_for(fd, libc::POLLOUT, SLICE);
-        let gone = told & (libc::POLLERR | libc::POLLHUP) != 0;
-        if gone || sys::now() - since > STALL_TIMEOUT {
-            break;
+        let before = withdrawn;
+        withdrawn = v.record.sending.withdrawn.load(Ordering::Relaxed);
+        match withdrawn == before {
+            true => Took::Nothing,
+            false => Took::Some,
         }
-    }
+    });
     if then == Then::ShutWrite {
         switch::begin_close(v);
         let _ = sys::shutdown(fd, libc::SHUT_WR);

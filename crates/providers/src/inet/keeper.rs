@@ -1,14 +1,9 @@
 //! What the kernel does not take at once of an endpoint that ends is sent by a *keeper*, as that of sockets is: a process that has
 //! nothing of the program but the socket and a copy of those bytes. So no close and no exit waits for a peer to read.
 
-use core::time::Duration;
-
 use headwater_host::counters::{self, Reason};
 use headwater_host::{aside, process, sys};
-
-/// A keeper whose peer takes nothing for so long gives up, as the kernel does with a connection that nobody owns.
-const STALL_TIMEOUT: u64 = Duration::from_secs(120).as_nanos() as u64;
-const SLICE: u64 = Duration::from_secs(1).as_nanos() as u64;
+use headwater_sockets::keeper::{Took, send_all};
 
 /// Leaves `data`, and with `shuts` the end of what is sent, to a keeper. False: there can't be one.
 pub fn leave(fd: i32, data: &[u8], shuts: bool) -> bool {
@@ -19,27 +14,22 @@ pub fn leave(fd: i32, data: &[u8], shuts: bool) -> bool {
 
 fn keep(fd: i32, mut data: &[u8], shuts: bool) {
     aside::become_nobody([fd].into_iter());
-    let mut since = sys::now();
-    while !data.is_empty() {
+    let all = send_all(fd, || {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: bytes of this process.
-        match unsafe { sys::send(fd, data.as_ptr(), data.len(), flags) } {
+        match sys::send_bytes(fd, data, flags) {
             Ok(n) => {
                 data = &data[n..];
-                since = sys::now();
-            }
-            Err(libc::EINTR) => {}
-            Err(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
-                let told = sys::poll_for(fd, libc::POLLOUT, SLICE);
-                let gone = told & (libc::POLLERR | libc::POLLHUP) != 0;
-                if gone || sys::now() - since > STALL_TIMEOUT {
-                    return;
+                match data.is_empty() {
+                    true => Took::All,
+                    false => Took::Some,
                 }
             }
-            Err(_) => return,
+            Err(libc::EINTR | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Took::Nothing,
+            // It is over.
+            Err(_) => Took::All,
         }
-    }
-    if shuts {
+    });
+    if all && shuts {
         let _ = sys::shutdown(fd, libc::SHUT_WR);
     }
 }
