@@ -12,7 +12,7 @@ use headwater_sockets::buffers::message;
 use headwater_sockets::life::Led;
 use headwater_sockets::pins::{self, Entered};
 use headwater_sockets::segment::{Tx, View};
-use headwater_sockets::{conn, life, options, recv, send};
+use headwater_sockets::{conn, life, options, recv, reset, send};
 use libc::iovec;
 
 use crate::provider::Outcome;
@@ -239,29 +239,13 @@ impl Socket {
 
     /// close(2) shall reset the connection.
     pub fn reset_on_close(&self) {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
-        let _ = sys::set_sockopt(self.fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+        reset::reset(self.fd);
     }
 
-    /// It is to be reset by close(2), by the program's own wish or ours.
-    pub fn resets_on_close(&self) -> bool {
-        self.linger() == Some(0)
-    }
-
-    /// How long close(2) may wait for what is unsent, in nanoseconds.
-    pub fn lingers(&self) -> u64 {
-        let seconds = self.linger().unwrap_or(0);
-        Duration::from_secs(seconds).as_nanos() as u64
-    }
-
-    /// SO_LINGER, in seconds; `None`: it is off.
-    fn linger(&self) -> Option<u64> {
-        let linger = sys::sockopt::<[i32; 2]>(self.fd, libc::SOL_SOCKET, libc::SO_LINGER);
-        let [on, seconds] = linger.ok()?;
-        (on != 0).then_some(seconds.max(0) as u64)
+    /// How long close(2) may wait for what is unsent, by SO_LINGER; no time is a reset. `None`: it does not wait.
+    pub fn lingers(&self) -> Option<Duration> {
+        let [on, seconds] = reset::linger(self.fd)?;
+        (on != 0).then(|| Duration::from_secs(seconds.max(0) as u64))
     }
 
     /// ENOTCONN: the connection is over.

@@ -1,6 +1,7 @@
 //! The options of sockets, by setsockopt(2).
 
 use headwater_host::sys;
+use headwater_sockets::reset;
 use headwater_tpi::option::*;
 
 use crate::options::{Known, Remembered, Settings, Value};
@@ -111,12 +112,10 @@ impl Settings for Options<'_> {
             return n.map_or_else(fallback, |n| Value::Number(turned(option, n)));
         }
         match (option.level, option.name) {
-            (XTI_GENERIC, XTI_LINGER) => {
-                match sys::sockopt::<[i32; 2]>(self.fd, libc::SOL_SOCKET, libc::SO_LINGER) {
-                    Ok([on, seconds]) if on != 0 => Value::Pair(1, seconds.into()),
-                    _ => fallback(),
-                }
-            }
+            (XTI_GENERIC, XTI_LINGER) => match reset::linger(self.fd) {
+                Some([on, seconds]) if on != 0 => Value::Pair(1, seconds.into()),
+                _ => fallback(),
+            },
             (INET_TCP, T_TCP_KEEPALIVE) => {
                 let on = self.int(libc::SOL_SOCKET, libc::SO_KEEPALIVE).unwrap_or(0);
                 let seconds = self

@@ -192,16 +192,16 @@ impl Tcp {
             self.socket.leave_to_kernel();
             self.send_held();
         }
-        // A reset loses what the peer has not got, held or not.
-        if last && self.socket.resets_on_close() {
-            return self.held.clear();
+        if !last || self.held.pending() == 0 {
+            return self.wait_and_send(begun, CLOSE_TIMEOUT);
         }
-        let bound = match last {
-            true => self.socket.lingers(),
-            false => CLOSE_TIMEOUT,
-        };
-        self.wait_and_send(begun, bound);
-        if self.held.pending() == 0 || self.error.is_some() || !last {
+        match self.socket.lingers() {
+            // A reset loses what the peer has not got, held or not.
+            Some(Duration::ZERO) => return self.held.clear(),
+            Some(bound) => self.wait_and_send(begun, bound.as_nanos() as u64),
+            None => {}
+        }
+        if self.held.pending() == 0 || self.error.is_some() {
             return;
         }
         // What is in the ring goes before it, which is for Fast Sockets to send.
