@@ -18,7 +18,7 @@ use headwater_tpi::{Info, Refusal};
 use libc::iovec;
 
 use super::buffers::{self, Sink, Source};
-use super::directory::{self, Entry, Lost, Route, map_ring};
+use super::directory::{Entry, Lost, Route, SeenEnds, map_ring};
 use super::link::{from_hex, named, taken, to_hex};
 use super::sizes::{Held, Wishes};
 use super::{MOST_DATAGRAM, Owned, Space, check_address, check_options, name};
@@ -37,8 +37,7 @@ pub struct Mailbox {
     routes: Vec<Route>,
     /// The one used last.
     last: usize,
-    /// Of [`directory::ended`], when they were looked through.
-    ended: u64,
+    ends: SeenEnds,
     failures: VecDeque<Arrived>,
     /// The ring that was full when the endpoint was last used.
     blocked: Option<&'static Head>,
@@ -120,7 +119,7 @@ impl Mailbox {
             own: None,
             routes: Vec::new(),
             last: 0,
-            ended: 0,
+            ends: SeenEnds::default(),
             failures: VecDeque::new(),
             blocked: None,
             options: Remembered::default(),
@@ -159,8 +158,7 @@ impl Mailbox {
     #[cold]
     fn route_slowly(&mut self, to: &[u8]) -> Outcome<Option<&'static Head>> {
         check_address(to)?;
-        self.routes.retain(|route| !route.is_over());
-        self.forget_blocked();
+        self.drop_over();
         if let Some(at) = self.routes.iter().position(|route| route.to == to) {
             self.last = at;
             return Ok(Some(self.routes[at].head));
@@ -190,14 +188,13 @@ impl Mailbox {
     /// Nothing is kept of owners that have gone.
     #[inline(always)]
     fn drop_ended(&mut self) {
-        if self.ended != directory::ended() {
-            self.drop_some();
+        if self.ends.are_more() {
+            self.drop_over();
         }
     }
 
     #[cold]
-    fn drop_some(&mut self) {
-        self.ended = directory::ended();
+    fn drop_over(&mut self) {
         self.routes.retain(|route| !route.is_over());
         self.forget_blocked();
     }

@@ -37,10 +37,21 @@ fn answer_for_all() {
 /// How many routes of this process have lost their owner.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// When this is another number than before, some of the routes may be [over](Route::is_over).
-#[inline(always)]
-pub fn ended() -> u64 {
-    ENDED.load(Ordering::Acquire)
+/// How many they were when somebody who has some looked last.
+#[derive(Default)]
+pub struct SeenEnds(u64);
+
+impl SeenEnds {
+    /// Are they more by now? Then some of his may be [over](Route::is_over).
+    #[inline(always)]
+    pub fn are_more(&mut self) -> bool {
+        let ended = ENDED.load(Ordering::Acquire);
+        let more = self.0 != ended;
+        if more {
+            self.0 = ended;
+        }
+        more
+    }
 }
 
 /// A name that is being served; `None`: it is not any more.

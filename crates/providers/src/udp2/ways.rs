@@ -12,7 +12,7 @@ use headwater_streams::head::Head;
 use super::here::Here;
 use super::names::{self, Name};
 use crate::loopback::connectionless::Own;
-use crate::loopback::directory::{self, Lost, Route};
+use crate::loopback::directory::{Lost, Route, SeenEnds};
 use crate::loopback::{Owned, Space, name};
 
 /// Rings of others that are kept mapped.
@@ -63,8 +63,7 @@ pub struct Ways {
     rings: Vec<RingWay>,
     /// The one used last.
     last: usize,
-    /// Of [`directory::ended`], when they were looked through.
-    ended: u64,
+    ends: SeenEnds,
     /// Places without one, and until when that holds.
     others: HashMap<Place, u64>,
     last_other: (Address, u64),
@@ -90,18 +89,19 @@ impl Ways {
         Way::Ring(&self.rings[self.last])
     }
 
-    /// Nothing is kept of owners that have gone. Were there any?
+    /// Nothing is kept of owners that have gone. May there have been any?
     #[inline(always)]
     pub fn drop_ended(&mut self) -> bool {
-        self.ended != directory::ended() && self.drop_some()
+        let more = self.ends.are_more();
+        if more {
+            self.drop_over();
+        }
+        more
     }
 
     #[cold]
-    fn drop_some(&mut self) -> bool {
-        self.ended = directory::ended();
-        let before = self.rings.len();
+    fn drop_over(&mut self) {
         self.rings.retain(|way| !way.route.is_over());
-        self.rings.len() != before
     }
 
     /// Another of the rings?
@@ -196,7 +196,7 @@ impl Ways {
     }
 
     fn keep(&mut self, way: RingWay) {
-        self.rings.retain(|way| !way.route.is_over());
+        self.drop_over();
         if self.rings.len() >= MOST_RINGS {
             self.rings.remove(0);
         }
