@@ -26,8 +26,8 @@ use peek::Peek;
 pub use sink::Sink;
 pub(crate) use step::is_at_mark;
 pub use step::{step, take_now};
-pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait, wait_for};
-use wait::{Limit, pin};
+pub use wait::{ANEW, as_often_as_begun, deadline, hold, sleep, wait_for};
+use wait::{Limit, pin, wait};
 
 /// Receives into `iov`, as recv(2) does. `None`: make the C library's own call instead.
 ///
