@@ -1,7 +1,5 @@
 /* fork(2), with sockets that several processes have. */
 #include "children.h"
-#include <dirent.h>
-
 CASE(a_child_serves_what_the_parent_accepted, "fork(2)") {
     int listener = listening(SOCK_STREAM);
     struct talk talk = {name_of(listener), 20};
@@ -321,16 +319,6 @@ CASE(a_child_that_does_nothing_disturbs_nothing, "fork(2)") {
     }
     check_eq(close(p.client), 0);
     check_end(p.server);
-}
-
-static int descriptors(void) {
-    DIR *all = opendir("/proc/self/fd");
-    check(all);
-    int count = 0;
-    while (readdir(all))
-        count++;
-    closedir(all);
-    return count;
 }
 
 CASE(a_fork_server_keeps_no_descriptors, "fork(2)") {

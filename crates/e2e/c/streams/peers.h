@@ -1,8 +1,10 @@
-/* What cases with two sides share: filling and draining a stream, threads, turns between processes, running oneself again. */
+/* What cases with two sides share: filling and draining a stream, threads, turns between processes,
+ * what is open, running oneself again. */
 #ifndef PEERS_H
 #define PEERS_H
 
 #include "harness.h"
+#include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
 
@@ -139,6 +141,19 @@ static UNUSED void slay(pid_t child) {
 	int status;
 	if (kill(child, SIGKILL) < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
 		fail("a child was to be killed, and had ended before");
+}
+
+/* --- what this process has open --- */
+
+/* And the list itself. */
+static UNUSED int descriptors(void) {
+	DIR *all = opendir("/proc/self/fd");
+	int n = 0;
+	check(all);
+	while (readdir(all))
+		n++;
+	closedir(all);
+	return n;
 }
 
 /* --- running this program again, by exec, in a role of a case --- */

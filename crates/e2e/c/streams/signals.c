@@ -1,6 +1,5 @@
 /* SIGPOLL: I_SETSIG, I_GETSIG, what a signal says of its event, SIGURG for bands, other processes, O_ASYNC. */
 #include "peers.h"
-#include <dirent.h>
 #include <setjmp.h>
 
 static int fd[2];
@@ -539,15 +538,6 @@ static sigjmp_buf away;
 static void jump_away(int sig) {
 	(void)sig;
 	siglongjmp(away, 1);
-}
-
-static int descriptors(void) {
-	int n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 CASE(reads_left_by_siglongjmp_leave_nothing, "siglongjmp(3)") {

@@ -1,17 +1,5 @@
 /* Connectionless service: unit data, its pieces, its vectors, its errors, its ends, on ticlts, udp and udp2. */
-#include <dirent.h>
-
 #include "datagrams.h"
-
-static int descriptors(void) {
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
 
 /* --- sending and receiving --- */
 

@@ -402,6 +402,23 @@ static UNUSED struct pair connected_nonblock(void) {
     } while (0)
 /* The end of a peer that closed without a release, "in an orderly or abortive manner" (t_close). */
 #define check_gone(FD) check_end(FD, ORD)
+/* How a process that has an endpoint may end. */
+static UNUSED void end_by__exit(int fd) {
+    (void)fd;
+    _exit(0);
+}
+static UNUSED void end_by_exit(int fd) {
+    (void)fd;
+    exit(0);
+}
+static UNUSED void end_by_close(int fd) {
+    must_t(t_close(fd));
+    _exit(0);
+}
+static UNUSED void end_by_plain_close(int fd) {
+    must(close(fd));
+    _exit(0);
+}
 /* The end of a peer that was killed: over plain TCP its FIN cannot be told from a release. */
 #define check_killed(FD) check_end(FD, TCP)
 #define check_end(FD, ORDERLY) \

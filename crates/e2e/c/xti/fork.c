@@ -404,22 +404,6 @@ static void sends_then(void (*end)(int)) {
     check_gone(p.server);
     join(child);
 }
-static void end_by__exit(int fd) {
-    (void)fd;
-    _exit(0);
-}
-static void end_by_exit(int fd) {
-    (void)fd;
-    exit(0);
-}
-static void end_by_close(int fd) {
-    must_t(t_close(fd));
-    _exit(0);
-}
-static void end_by_plain_close(int fd) {
-    must(close(fd));
-    _exit(0);
-}
 static void end_by_exec(int fd) {
     (void)fd;
     execl("/bin/true", "true", (char *)NULL);

@@ -431,15 +431,16 @@ CASE(v6_address_reaches_no_v4, "XNS 5.2 t_sndudata() TBADADDR") {
 
 /* --- who ends does not wait for a socket that does not read, and loses nothing --- */
 
-static struct {
+struct parting {
     struct address at;
     void (*end)(int fd);
     int told[2];
-} parts;
+};
 static char part_of(long at) { return (char)(at * 7 + at / 251); }
 /* Sends until there is no room, says how much that was, and ends. */
 static void fill_and_part(void *with) {
-    int fd = xti_connected(&parts.at), n = 0;
+    struct parting *p = with;
+    int fd = xti_connected(&p->at), n = 0;
     long sent = 0;
     set_nonblock(fd, 1);
     while (n >= 0) {
@@ -450,18 +451,17 @@ static void fill_and_part(void *with) {
         sent += n > 0 ? n : 0;
     }
     check_eq(t_errno, TFLOW);
-    check_eq(write(parts.told[1], &sent, sizeof sent), sizeof sent);
-    parts.end(fd);
-    (void)with;
+    check_eq(write(p->told[1], &sent, sizeof sent), sizeof sent);
+    p->end(fd);
 }
 static void parts_when_full(void (*end)(int)) {
-    int listener = plain_bound(SOCK_STREAM, &parts.at);
-    parts.end = end;
-    must(pipe(parts.told));
-    pid_t child = spawn(fill_and_part, NULL);
+    struct parting p = {.end = end};
+    int listener = plain_bound(SOCK_STREAM, &p.at);
+    must(pipe(p.told));
+    pid_t child = spawn(fill_and_part, &p);
     int s = must(accept(listener, NULL, NULL));
     long sent, got = 0;
-    check_eq(read(parts.told[0], &sent, sizeof sent), sizeof sent);
+    check_eq(read(p.told[0], &sent, sizeof sent), sizeof sent);
     long begun = now_ms();
     join(child);
     if (now_ms() - begun > 2000)
@@ -472,25 +472,15 @@ static void parts_when_full(void (*end)(int)) {
             check_eq(room[i], part_of(got++));
     check_eq(got, sent);
 }
-static void part_by_close(int fd) { must_t(t_close(fd)); }
-static void part_by_plain_close(int fd) { must(close(fd)); }
-static void part_by_release(int fd) {
+static void end_by_release(int fd) {
     must_t(t_sndrel(fd));
-    must_t(t_close(fd));
+    end_by_close(fd);
 }
-static void part_by_exit(int fd) {
-    (void)fd;
-    exit(0);
-}
-static void part_by__exit(int fd) {
-    (void)fd;
-    _exit(0);
-}
-BOTH_FAMILIES(TCP, full_at_t_close, "XNS 5.2 t_close()") { parts_when_full(part_by_close); }
-BOTH_FAMILIES(TCP, full_at_close, "close(2)") { parts_when_full(part_by_plain_close); }
-BOTH_FAMILIES(TCP, full_at_a_release, "XNS 5.2 t_sndrel()") { parts_when_full(part_by_release); }
-BOTH_FAMILIES(TCP, full_at_exit, "exit(3)") { parts_when_full(part_by_exit); }
-BOTH_FAMILIES(TCP, full_at__exit, "_exit(2)") { parts_when_full(part_by__exit); }
+BOTH_FAMILIES(TCP, full_at_t_close, "XNS 5.2 t_close()") { parts_when_full(end_by_close); }
+BOTH_FAMILIES(TCP, full_at_close, "close(2)") { parts_when_full(end_by_plain_close); }
+BOTH_FAMILIES(TCP, full_at_a_release, "XNS 5.2 t_sndrel()") { parts_when_full(end_by_release); }
+BOTH_FAMILIES(TCP, full_at_exit, "exit(3)") { parts_when_full(end_by_exit); }
+BOTH_FAMILIES(TCP, full_at__exit, "_exit(2)") { parts_when_full(end_by__exit); }
 
 SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree), FAMILIES(xti_releases_first),
       FAMILIES(socket_shuts_down_first), FAMILIES(socket_resets), FAMILIES(xti_disconnects), FAMILIES(xti_closes),
@@ -500,5 +490,5 @@ SUITE(FAMILIES(socket_connects), FAMILIES(socket_accepts), FAMILIES(names_agree)
       FAMILIES(urgent_to_a_socket), FAMILIES_OF_BOTH(datagrams_with_a_socket),
       FAMILIES_OF_BOTH(connected_socket_gets_its_answer), FAMILIES_OF_BOTH(burst_to_a_socket),
       FAMILIES_OF_BOTH(burst_from_a_socket), FAMILIES_OF_BOTH(absent_socket), FAMILIES(full_at_t_close),
-      FAMILIES(full_at_close), FAMILIES(full_at_a_release), FAMILIES(full_at_exit), FAMILIES(full_at__exit), FOR(UDP, v6_reaches_v4),
-      FOR(UDP, v6_address_reaches_no_v4))
+      FAMILIES(full_at_close), FAMILIES(full_at_a_release), FAMILIES(full_at_exit), FAMILIES(full_at__exit),
+      FOR(UDP, v6_reaches_v4), FOR(UDP, v6_address_reaches_no_v4))
