@@ -39,32 +39,36 @@ OP(connect) { /* slot, listener's slot, non-blocking */
 }
 OP(accept) { return put(a[0], at_once(accept(fd[a[1]], NULL, NULL))); }
 OP(accept4) { return put(a[0], at_once(accept4(fd[a[1]], NULL, NULL, SOCK_NONBLOCK))); }
-OP(pair) { /* both ends' slots */
-    struct sockaddr_in to;
-    socklen_t len = loopback(&to);
-    int l = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(l, (struct sockaddr *)&to, len) || listen(l, 5) || getsockname(l, (struct sockaddr *)&to, &len) ||
-        connect(c, (struct sockaddr *)&to, len))
+static struct sockaddr_storage loopback6(const struct in6_addr *at) {
+    struct sockaddr_storage a = {0};
+    *(struct sockaddr_in6 *)&a = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = *at};
+    return a;
+}
+static struct sockaddr_storage loopback4(void) {
+    struct sockaddr_storage a = {0};
+    loopback((struct sockaddr_in *)&a);
+    return a;
+}
+/* Listens at one address, and calls there by another, which gets its port: the ends lie in these slots then. */
+static long meet(const long *a, struct sockaddr_storage at, struct sockaddr_storage to) {
+    socklen_t len = sizeof at;
+    int l = socket(at.ss_family, SOCK_STREAM, 0), c = socket(to.ss_family, SOCK_STREAM, 0), off = 0;
+    if (at.ss_family == AF_INET6 && setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off))
+        return -1;
+    if (bind(l, (struct sockaddr *)&at, sizeof at) || listen(l, 5) || getsockname(l, (struct sockaddr *)&at, &len))
+        return -1;
+    /* A port is in one place in the addresses of both families. */
+    ((struct sockaddr_in *)&to)->sin_port = ((struct sockaddr_in *)&at)->sin_port;
+    if (connect(c, (struct sockaddr *)&to, sizeof to))
         return -1;
     put(a[0], at_once(c));
     put(a[1], at_once(accept(l, NULL, NULL)));
     return close(l);
 }
+OP(pair) { return meet(a, loopback4(), loopback4()); } /* both ends' slots */
 OP(pair6) { /* both ends' slots, the way: both by IPv6; the caller by IPv4, whom the other sees mapped */
-    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = a[2] ? in6addr_any : in6addr_loopback};
-    struct sockaddr_in to;
-    socklen_t len = sizeof at;
-    int l = socket(AF_INET6, SOCK_STREAM, 0), c = socket(a[2] ? AF_INET : AF_INET6, SOCK_STREAM, 0), off = 0;
-    if (setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) || bind(l, (struct sockaddr *)&at, len) ||
-        listen(l, 5) || getsockname(l, (struct sockaddr *)&at, &len))
-        return -1;
-    loopback(&to);
-    to.sin_port = at.sin6_port;
-    if (a[2] ? connect(c, (struct sockaddr *)&to, sizeof to) : connect(c, (struct sockaddr *)&at, len))
-        return -1;
-    put(a[0], at_once(c));
-    put(a[1], at_once(accept(l, NULL, NULL)));
-    return close(l);
+    struct sockaddr_storage own = loopback6(&in6addr_loopback);
+    return a[2] ? meet(a, loopback6(&in6addr_any), loopback4()) : meet(a, own, own);
 }
 OP(warm) { /* both ends' slots: enough is exchanged for a connection to be carried */
     char c[64];
@@ -142,13 +146,12 @@ static const char *drained(int f, long piece, size_t want, size_t *taken, int *s
 OP(pour) { /* slot, bytes of each piece, the other end's slot, bytes that this takes at a time, what is done when it is full */
     enum { NOTHING, CLOSES, SHUTS, OTHER_CLOSES };
     char b[5000];
-    size_t sent = 0, taken = 0;
+    size_t sent = 0, taken = 0, before = 0;
     ssize_t n;
     int f = fd[a[0]], g = fd[a[2]], spoilt = 0, ignored = 0;
-    /* What only this step holds, and holds both ends of: what fits is not the same in a ring, and shows nowhere else. */
+    /* How much fits is not the same in a ring: nothing of it may be left for other steps. */
     if (f == g || !are_ends(f, g))
         return 0;
-    size_t before = 0;
     tell(" %s", drained(g, a[3], 0, &before, &ignored));
     do {
         for (long i = 0; i < a[1]; i++)
@@ -180,7 +183,8 @@ OP(piped) { /* slot, bytes in a pipe, bytes asked for, the way: from the pipe, i
     if (pipe2(p, O_NONBLOCK))
         return -1;
     ssize_t n = write(p[1], bytes(a[1]), a[1]);
-    ssize_t r = a[3] ? splice(fd[a[0]], NULL, p[1], NULL, a[2], SPLICE_F_NONBLOCK) : splice(p[0], NULL, fd[a[0]], NULL, a[2], SPLICE_F_NONBLOCK);
+    int from = a[3] ? fd[a[0]] : p[0], to = a[3] ? p[1] : fd[a[0]];
+    ssize_t r = splice(from, NULL, to, NULL, a[2], SPLICE_F_NONBLOCK);
     int e = errno;
     /* How much of it is taken at a time is a matter of the pipe's pages. */
     ssize_t left = read(p[0], b, sizeof b);

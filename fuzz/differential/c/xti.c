@@ -231,8 +231,11 @@ OP(t_listen) { /* slot, room */
     char from[LONGEST];
     struct t_call got = call_for(from, a[1]);
     int r = t_listen(fd[a[0]], &got), t = t_errno;
-    if (r == 0 || t == TBUFOVFLW)
-        sequence[a[0]][heard_of[a[0]] & 7] = got.sequence, store(&callers[a[0]][heard_of[a[0]]++ & 7], got.addr);
+    if (r == 0 || t == TBUFOVFLW) {
+        int which = heard_of[a[0]]++ & 7;
+        sequence[a[0]][which] = got.sequence;
+        store(&callers[a[0]][which], got.addr);
+    }
     if (r == 0)
         tell_call(a[0], &got, a[1]);
     t_errno = t;
